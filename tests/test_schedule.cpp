@@ -1,4 +1,4 @@
-// Schedules at their edges: step 0, the last warm-up step, the end and after it, for every relation of warm-up to total.
+// Schedules at their edges: step 0, the last warm-up step, the end and after it, for any warm-up.
 // Not here: the stored table of optim/cosine_lr (the golden tests read it).
 // Next: ../optim/schedule.h for the formulas.
 #include <doctest/doctest.h>

@@ -1,0 +1,137 @@
+// The byte and the character tokenizer, and their JSON form.
+// Not here: file access; callers hand over text.
+// Next: ../../tests/test_tokenizer.cpp.
+#include "tokenizer.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "../../autograd/error.h"
+#include "utf8.h"
+
+namespace tapestry {
+namespace {
+
+using nlohmann::json;
+
+/// Calls visit(code, character number, byte offset) for each character of valid UTF-8.
+template <class Visit>
+void for_each_char(std::string_view op, std::string_view text, Visit visit) {
+  size_t number = 0;
+  for (size_t at = 0; at < text.size(); ++number) {
+    const Utf8Char front = front_utf8(text.substr(at));
+    if (front.kind != Utf8Char::Kind::complete) {
+      fail<FormatError>("{}: byte {:#04x} at offset {} is not part of a UTF-8 character; use the byte tokenizer for it",
+                        op, static_cast<unsigned char>(text[at]), at);
+    }
+    visit(front.code, number, at);
+    at += static_cast<size_t>(front.length);
+  }
+}
+
+/// "U+00E9 'é'", without the quoted form where it would not print.
+std::string describe(char32_t code) {
+  std::string text = fmt::format("U+{:04X}", static_cast<uint32_t>(code));
+  if (code > 0x20 && (code < 0x7F || code > 0x9F)) {
+    text += " '";
+    append_utf8(text, code);
+    text += '\'';
+  }
+  return text;
+}
+
+void check_ids(std::span<const int32_t> ids, int64_t vocab_size) {
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] < 0 || ids[i] >= vocab_size) {
+      fail<IndexError>("decode: id {} at position {} is out of range for a vocabulary of {}", ids[i], i, vocab_size);
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<int32_t> ByteTokenizer::encode(std::string_view text) const {
+  std::vector<int32_t> ids(text.size());
+  std::transform(text.begin(), text.end(), ids.begin(), [](char c) { return static_cast<unsigned char>(c); });
+  return ids;
+}
+
+std::string ByteTokenizer::decode(std::span<const int32_t> ids) const {
+  check_ids(ids, vocab_size());
+  std::string text(ids.size(), '\0');
+  std::transform(ids.begin(), ids.end(), text.begin(), [](int32_t id) { return static_cast<char>(id); });
+  return text;
+}
+
+std::string ByteTokenizer::to_json() const { return json{{"type", "byte"}}.dump(); }
+
+CharTokenizer::CharTokenizer(std::string_view text) {
+  if (text.empty()) fail<ValueError>("char_tokenizer: the text is empty; a vocabulary needs at least one character");
+  for_each_char("char_tokenizer", text, [this](char32_t code, size_t, size_t) {
+    const auto at = std::lower_bound(alphabet_.begin(), alphabet_.end(), code);
+    if (at == alphabet_.end() || *at != code) alphabet_.insert(at, code);
+  });
+}
+
+std::vector<int32_t> CharTokenizer::encode(std::string_view text) const {
+  std::vector<int32_t> ids;
+  ids.reserve(text.size());
+  for_each_char("encode", text, [&](char32_t code, size_t number, size_t offset) {
+    const auto at = std::lower_bound(alphabet_.begin(), alphabet_.end(), code);
+    if (at == alphabet_.end() || *at != code) {
+      fail<ValueError>(
+          "encode: character {} (byte offset {}) is {}, which is not among the {} characters of the vocabulary; remove "
+          "it or use the byte tokenizer",
+          number, offset, describe(code), alphabet_.size());
+    }
+    ids.push_back(static_cast<int32_t>(at - alphabet_.begin()));
+  });
+  return ids;
+}
+
+std::string CharTokenizer::decode(std::span<const int32_t> ids) const {
+  check_ids(ids, vocab_size());
+  std::string text;
+  text.reserve(ids.size());
+  for (const int32_t id : ids) append_utf8(text, alphabet_[static_cast<size_t>(id)]);
+  return text;
+}
+
+std::string CharTokenizer::to_json() const {
+  std::string alphabet;
+  for (const char32_t code : alphabet_) append_utf8(alphabet, code);
+  return json{{"type", "char"}, {"alphabet", alphabet}}.dump();
+}
+
+std::unique_ptr<Tokenizer> make_tokenizer(std::string_view name, std::string_view text) {
+  if (name == "byte") return std::make_unique<ByteTokenizer>();
+  if (name == "char") return std::make_unique<CharTokenizer>(text);
+  fail<ValueError>("tokenizer: there is no tokenizer called '{}'; there are byte and char", name);
+}
+
+std::unique_ptr<Tokenizer> tokenizer_from_json(std::string_view text) {
+  const json j = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const auto string_at = [&j](const char* key) -> std::string {
+    if (!j.is_object()) fail<FormatError>("tokenizer: the description is not a JSON object");
+    const auto it = j.find(key);
+    if (it == j.end() || !it->is_string()) fail<FormatError>("tokenizer: the description has no string \"{}\"", key);
+    return it->get<std::string>();
+  };
+  const std::string type = string_at("type");
+  if (type == "byte") return std::make_unique<ByteTokenizer>();
+  if (type != "char") fail<FormatError>("tokenizer: unknown type '{}'; there are byte and char", type);
+  const std::string alphabet = string_at("alphabet");
+  if (alphabet.empty()) fail<FormatError>("tokenizer: the alphabet is empty; it must hold at least one character");
+  auto tokenizer = std::make_unique<CharTokenizer>(alphabet);
+  // Ids are places in the alphabet: another order or a repeated character would give every id another meaning.
+  const std::vector<int32_t> ids = tokenizer->encode(alphabet);
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] != static_cast<int32_t>(i)) {
+      fail<FormatError>(
+          "tokenizer: the alphabet must hold each character once, in order of code point: character {} does not", i);
+    }
+  }
+  return tokenizer;
+}
+
+}  // namespace tapestry
