@@ -89,10 +89,10 @@ Lanes<T> polynomial(const Lanes<T>& x, double c0, C... more) {
   return fma(polynomial(x, more...), x, num<Lanes<T>>(c0));
 }
 
-/// x limited to [low, high]; NaN stays NaN.
+/// x limited to [low, high]; NaN stays NaN (the operands' order matters to the x86 instructions, which return the second).
 template <class T>
 Lanes<T> clamp_to(const Lanes<T>& x, double low, double high) {
-  return minimum(maximum(x, num<Lanes<T>>(low)), num<Lanes<T>>(high));
+  return Lanes<T>(xsimd::max(num<Lanes<T>>(low).v, xsimd::min(num<Lanes<T>>(high).v, x.v)));
 }
 
 /// Adding it to |x| < 2^21 (float) or 2^50 (double) leaves round(x) as an integer in the low bits of the sum.
@@ -129,12 +129,21 @@ Lanes<T> reduced_expm1(const Lanes<T>& x, Lanes<T>& k) {
   return fma(r * r, q, r);
 }
 
-/// The value of `m`·2^k, correct down to denormals and up to the overflow: the power is applied in two halves.
+/// The value of `m`·2^k, correct down to denormals and up to the overflow.
 template <class T>
 Lanes<T> scale(const Lanes<T>& m, const Lanes<T>& k) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(T) == 4) {
+    return Lanes<T>(typename Lanes<T>::Batch(_mm512_maskz_scalef_ps(0xFFFF, m.v, k.v)));
+  } else {
+    return Lanes<T>(typename Lanes<T>::Batch(_mm512_maskz_scalef_pd(0xFF, m.v, k.v)));
+  }
+#else
   const auto magic = num<Lanes<T>>(rounding_magic<T>);
-  const Lanes<T> half = (k * num<Lanes<T>>(0.5) + magic) - magic;
+  const Lanes<T> half =
+      (k * num<Lanes<T>>(0.5) + magic) - magic;  // in two steps, as 2^k alone may not be a normal number
   return m * power_of_two(half) * power_of_two(k - half);
+#endif
 }
 
 // ---- Exponentials and logarithms -----------------------------------------------------------------------------------
