@@ -38,7 +38,7 @@ struct Folder {
     std::filesystem::remove_all(path, ignored);
   }
   [[nodiscard]] std::string write(const std::string& name, const std::string& bytes) const {
-    const std::string file = (path / name).string();
+    std::string file = (path / name).string();
     std::ofstream(file, std::ios::binary) << bytes;
     return file;
   }

@@ -130,10 +130,11 @@ TEST_SUITE("tokenizer") {
     const Row rows[] = {
         {"a\xFF z", "a" + r + " z"},
         {"\x80\x80", r + r},
-        {"\xC0\xAF", r + r},                    // overlong
-        {"\xE0\x9F\xBF", r + r + r},            // overlong
-        {"\xED\xA0\x80", r + r + r},            // surrogate
-        {"\xF4\x90\x80\x80", r + r + r + r},    // above U+10FFFF
+        {"\xC0\xAF", r + r},                  // overlong
+        {"\xE0\x9F\xBF", r + r + r},          // overlong
+        {"\xED\xA0\x80", r + r + r},          // surrogate
+        {"\xF4\x90\x80\x80", r + r + r + r},  // above U+10FFFF
+        {"\xF5\x80\x80\x80", r + r + r + r},
         {"\xE2\x82", r},                        // cut
         {"\xE2\x82\x41", r + "A"},              // cut, then a letter
         {"\xF0\x9D\x84\xE2\x82\xAC", r + "€"},  // cut, then a character
