@@ -14,8 +14,8 @@
 #include "../autograd/error.h"
 #include "../models/text/baseline.h"
 #include "../models/text/corpus.h"
-#include "../models/text/mapped_file.h"
 #include "../models/text/words.h"
+#include "../nn/mapped_file.h"
 
 using namespace tapestry;
 

@@ -1,5 +1,5 @@
 // The split, the batch order and the evaluation windows.
-// Not here: reading files (mapped_file.h).
+// Not here: reading files (../../nn/mapped_file.h).
 // Next: ../../tests/test_corpus.cpp, which holds the golden values of the order.
 #include "corpus.h"
 

@@ -1,6 +1,6 @@
 // POSIX calls behind MappedFile.
 // Not here: what the bytes mean.
-// Next: corpus.cpp.
+// Next: safetensors.cpp.
 #include "mapped_file.h"
 
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 #include <system_error>
 #include <utility>
 
-#include "../../autograd/error.h"
+#include "../autograd/error.h"
 
 namespace tapestry {
 namespace {

@@ -1,6 +1,6 @@
 // A file's bytes in memory, mapped and not copied, for as long as the object lives.
 // Not for writing, and not for pipes or devices.
-// Next: corpus.h.
+// Next: safetensors.h, ../models/text/corpus.h.
 #pragma once
 
 #include <cstddef>
