@@ -1,0 +1,20 @@
+// Checks that many ops share, with the message each of them gives.
+#pragma once
+
+#include <string_view>
+
+#include "../autograd/error.h"
+#include "ops.h"
+
+namespace tapestry::detail {
+
+/// `add: dtypes differ: f32 and bf16; convert with to(x, DType::f32)`.
+void require_same_dtype(std::string_view op, const Tensor& a, const Tensor& b);
+/// Expands a and b (recorded views) to their common shape; a ShapeError names the dim that does not fit.
+void expand_together(std::string_view op, Tensor& a, Tensor& b);
+/// DTypeError unless x is i64 (indices).
+void require_indices(std::string_view op, const Tensor& x);
+/// DTypeError unless x is floating.
+void require_floating(std::string_view op, const Tensor& x);
+
+}  // namespace tapestry::detail
