@@ -13,7 +13,7 @@ namespace {
 constexpr int max_inputs = 4, max_outputs = 3;
 constexpr int64_t piece = 16384;         // elements a thread takes at a time
 constexpr int64_t inline_below = 32768;  // waking a thread costs more than this many additions
-constexpr int64_t buffer = 2048;         // elements of one gathered tile: a few of them fit into L1
+constexpr int64_t buffer = 4096;         // elements of one gathered tile: a few of them fit into L1
 
 // Note [Tiles]: the last two dims are walked in tiles of rows x columns. An operand that cannot be used where it lies is gathered into a dense
 // buffer of the tile's shape (or scattered from it), along whichever of its two strides is the smaller: a transposed operand is read by whole
@@ -187,13 +187,13 @@ void run_pointwise(const Shape& shape, DType compute, Chunk chunk, const void* f
     crossed = crossed || (copy && row_step != 0 && std::abs(row_step) < std::abs(column_step));
   }
   if (!loop.by_row) {
-    loop.tile_rows = std::min(rows, buffer / 2 / columns);
+    loop.tile_rows = std::min(rows, buffer / 4 / columns);
   } else if (crossed) {
-    loop.tile_columns = std::min<int64_t>(columns, 128);
+    loop.tile_columns = std::min<int64_t>(columns, 256);
     loop.tile_rows = std::min<int64_t>(rows, 16);
   } else {
-    loop.tile_columns = std::min<int64_t>(columns, copies ? buffer / 2 : piece);
-    loop.tile_rows = std::min<int64_t>(rows, std::max<int64_t>(1, buffer / 2 / columns));
+    loop.tile_columns = std::min<int64_t>(columns, copies ? buffer / 4 : piece);
+    loop.tile_rows = std::min<int64_t>(rows, std::max<int64_t>(1, buffer / 4 / columns));
   }
 
   const int64_t tiles = n / (rows * columns) * loop.row_tiles() * loop.column_tiles();
