@@ -1,0 +1,118 @@
+// The loops of gather.h. Not vectorised by hand: slices are memcpy and plain additions, elements are bound by memory.
+// Next: scan.h.
+#include "gather.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "../../autograd/parallel.h"
+
+namespace tapestry::kernels {
+namespace {
+
+constexpr int64_t piece = 32768;    // elements a piece of work has at least
+constexpr int64_t columns_of = 64;  // smallest cut of an inner dim: whole cache lines, so that owners do not share one
+
+template <class F>
+void with_addable(DType dtype, F&& f) {
+  if (dtype == DType::f32)
+    f.template operator()<float>();
+  else if (dtype == DType::f64)
+    f.template operator()<double>();
+  else
+    f.template operator()<int64_t>();
+}
+
+/// Cuts (outer, inner) into pieces of at least `piece` elements when each of them costs `count` additions: f(o, first column, last column).
+template <class F>
+void for_columns(int64_t outer, int64_t inner, int64_t count, F f) {
+  const int64_t wanted = piece / std::max<int64_t>(count, 1);
+  const int64_t width =
+      std::min(std::max<int64_t>(inner, 1), (std::max<int64_t>(wanted, 1) + columns_of - 1) / columns_of * columns_of);
+  const int64_t cuts = (inner + width - 1) / width;
+  parallel_for(outer * cuts, std::max<int64_t>(1, wanted / width), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) f(i / cuts, i % cuts * width, std::min(inner, (i % cuts + 1) * width));
+  });
+}
+
+/// Offset of row `row` of `shape` without its last dim; `dim` is left out.
+int64_t offset_of(int64_t row, const Shape& shape, const Strides& strides, int dim) {
+  int64_t offset = 0;
+  for (int i = shape.rank() - 2; i >= 0; --i) {
+    if (i != dim) offset += row % shape[i] * strides[i];
+    row /= shape[i];
+  }
+  return offset;
+}
+
+}  // namespace
+
+void select_slices(DType dtype, const void* x, const int64_t* index, void* y, int64_t outer, int64_t size,
+                   int64_t count, int64_t inner) {
+  const int64_t width = inner * size_of(dtype);
+  const auto* from = static_cast<const char*>(x);
+  auto* to = static_cast<char*>(y);
+  if (width == 0) return;
+  parallel_for(outer * count, std::max<int64_t>(1, 4 * piece / width), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      std::memcpy(to + i * width, from + (i / count * size + index[i % count]) * width, static_cast<size_t>(width));
+  });
+}
+
+void add_slices(DType dtype, void* y, const int64_t* index, const void* src, int64_t outer, int64_t size, int64_t count,
+                int64_t inner) {
+  with_addable(dtype, [&]<class T> {
+    for_columns(outer, inner, count, [&](int64_t o, int64_t first, int64_t last) {
+      T* to = static_cast<T*>(y) + o * size * inner;
+      const T* from = static_cast<const T*>(src) + o * count * inner;
+      for (int64_t k = 0; k < count; ++k) {
+        T* row = to + index[k] * inner;
+        const T* add = from + k * inner;
+        for (int64_t j = first; j < last; ++j) row[j] += add[j];
+      }
+    });
+  });
+}
+
+void gather(DType dtype, const void* x, const Strides& strides, int dim, const int64_t* index, const Shape& shape,
+            void* y) {
+  const int last = shape.rank() - 1;
+  const int64_t n = shape[last], step = dim == last ? 0 : strides[last];
+  if (numel(shape) == 0) return;
+  dispatch(dtype, [&]<class T> {
+    parallel_for(numel(shape) / n, std::max<int64_t>(1, piece / n), [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        const T* from = static_cast<const T*>(x) + offset_of(row, shape, strides, dim);
+        for (int64_t j = 0; j < n; ++j)
+          static_cast<T*>(y)[row * n + j] = from[index[row * n + j] * strides[dim] + j * step];
+      }
+    });
+  });
+}
+
+void scatter_add(DType dtype, void* y, const Strides& strides, int dim, const int64_t* index, const Shape& shape,
+                 const void* src) {
+  const int last = shape.rank() - 1;
+  const int64_t n = shape[last], step = dim == last ? 0 : strides[last];
+  if (numel(shape) == 0) return;
+  const int64_t rows = numel(shape) / n;
+  with_addable(dtype, [&]<class T> {
+    const auto add = [&](int64_t row, int64_t first, int64_t end) {
+      T* to = static_cast<T*>(y) + offset_of(row, shape, strides, dim);
+      for (int64_t j = first; j < end; ++j)
+        to[index[row * n + j] * strides[dim] + j * step] += static_cast<const T*>(src)[row * n + j];
+    };
+    // Along the last dim every row has targets of its own; along another one every column has.
+    if (dim == last) {
+      parallel_for(rows, std::max<int64_t>(1, piece / n), [&](int64_t begin, int64_t end) {
+        for (int64_t row = begin; row < end; ++row) add(row, 0, n);
+      });
+    } else {
+      for_columns(1, n, rows, [&](int64_t, int64_t first, int64_t end) {
+        for (int64_t row = 0; row < rows; ++row) add(row, first, end);
+      });
+    }
+  });
+}
+
+}  // namespace tapestry::kernels
