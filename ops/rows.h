@@ -1,0 +1,48 @@
+// A tensor seen as rows (norms, losses, linear) or as heads (attention, rope), without a copy where the strides allow it.
+// Not part of the API: the fused ops' own files include it.
+// Next: norm.cpp.
+#pragma once
+
+#include "../autograd/tensor.h"
+
+namespace tapestry::detail {
+
+/// First element of a tensor just made by empty(), to be filled before anybody reads it; does not count as a write.
+template <class T>
+T* fresh(const Tensor& y) {
+  return static_cast<T*>(y.body()->storage->data) + y.offset();
+}
+
+/// rows × width elements, each row contiguous, `stride` elements from row to row. `tensor` holds the memory.
+struct RowView {
+  Tensor tensor;
+  int64_t rows, width, stride;
+  template <class T>
+  [[nodiscard]] const T* data() const {
+    return tensor.data<T>();
+  }
+};
+
+/// x (…, width) as rows; a copy only where strides allow none.
+inline RowView rows_of(const Tensor& x) {
+  const int64_t width = x.size(-1), rows = width == 0 ? 0 : x.numel() / width;
+  if (x.is_contiguous()) return {x, rows, width, width};
+  Strides s;
+  if ((x.strides()[x.dim() - 1] == 1 || width == 1) && view_strides(x.shape(), x.strides(), {rows, width}, s))
+    return {x, rows, width, s[0]};
+  return {dense(x), rows, width, width};
+}
+
+/// (B, H, T, Dh) over memory laid out as (B, T, H, Dh): giving the heads back to the width is then a view.
+inline Tensor empty_heads(const Shape& shape, DType dtype) {
+  const Tensor memory = empty({shape[0], shape[2], shape[1], shape[3]}, dtype);
+  const Strides& s = memory.strides();
+  return memory.view_of(shape, {s[0], s[2], s[1], s[3]}, 0);
+}
+
+/// x with unit stride in the last dim, copied only where it has another.
+inline Tensor contiguous_rows(const Tensor& x) {
+  return x.strides()[x.dim() - 1] == 1 || x.size(-1) == 1 ? x : dense(x);
+}
+
+}  // namespace tapestry::detail
