@@ -1,5 +1,5 @@
 // The attention kernel against loops in double: causal offsets, masks, grouped heads, strides, rows that see nothing, every thread count.
-// Not here: the op and its broadcasting (the op table). Next: test_data_kernels.cpp.
+// Not here: the op and its broadcasting (the op table). Next: test_elementwise_kernels.cpp.
 #include "../ops/kernels/attention.h"
 
 #include <array>

@@ -5,16 +5,9 @@
 #include <cstdint>
 
 #include "../../autograd/dtype.h"
+#include "heads.h"
 
 namespace tapestry::kernels {
-
-/// (batch, heads, rows, width): element (b, h, t, c) is data[b * batch + h * head + t * row + c]. Inputs may have any strides; outputs
-/// need row >= width and no overlap.
-template <class T>
-struct HeadRows {
-  T* data;
-  int64_t batch, head, row;
-};
 
 /// True = may attend; element (b, h, i, j) is data[b * batch + h * head + i * row + j * col], strides 0 where it is broadcast. No data: no mask.
 struct AttentionMask {

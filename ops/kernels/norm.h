@@ -5,15 +5,9 @@
 #include <cstdint>
 
 #include "../../autograd/dtype.h"
+#include "rows.h"
 
 namespace tapestry::kernels {
-
-/// rows × d elements, each row contiguous, row i at data + i * stride.
-template <class T>
-struct Rows {
-  T* data;
-  int64_t stride;
-};
 
 /// y = x / √(mean(x²) + eps) · w over each row (Zhang & Sennrich 2019). w (d) may be null. Saves 1 / √(…) per row in inv_rms (rows) unless null.
 ///
