@@ -1,5 +1,5 @@
 // What a wrong derivative looks like: compares a block of a Jacobian with the right one and names the likely mistake.
-// Next: gradcheck.cpp.
+// Next: gradcheck_run.h.
 #pragma once
 
 #include "jacobian.h"
