@@ -105,9 +105,19 @@ double sum_lanes(int64_t n, F term) {
 /// The largest of term(j, count) over a row of n, -inf for n = 0; pad with -inf. NaN if there is one.
 template <class C, class F>
 C max_lanes(int64_t n, F term) {
-  Lanes<C> most(-std::numeric_limits<C>::infinity());
-  for_lanes<C>(n, [&](int64_t j, int64_t count) { most = maximum(most, term(j, count)); });
-  return lane_max(most);
+  constexpr int64_t size = Lanes<C>::size;
+  const Lanes<C> low(-std::numeric_limits<C>::infinity());
+  Lanes<C> m0 = low, m1 = low, m2 = low, m3 = low;
+  int64_t j = 0;
+  for (; j + 4 * size <= n; j += 4 * size) {
+    m0 = maximum(m0, term(j, size));
+    m1 = maximum(m1, term(j + size, size));
+    m2 = maximum(m2, term(j + 2 * size, size));
+    m3 = maximum(m3, term(j + 3 * size, size));
+  }
+  for (; j + size <= n; j += size) m0 = maximum(m0, term(j, size));
+  if (j < n) m1 = maximum(m1, term(j, n - j));
+  return lane_max(maximum(maximum(m0, m1), maximum(m2, m3)));
 }
 
 }  // namespace tapestry::kernels

@@ -10,25 +10,33 @@
 namespace tapestry::kernels {
 namespace {
 
-template <class T, class C = compute_t<T>>
-void rotate_row(const RopeSize& s, const T* x, const C* cos, const C* sin, C sign, T* y) {
-  constexpr int64_t chunk = 16;
-  const bool adjacent = s.layout == RopePairs::adjacent;
-  const int64_t step = adjacent ? 2 : 1, apart = adjacent ? 1 : s.pairs;
-  for (int64_t begin = 0; begin < s.pairs; begin += chunk) {
-    const int64_t n = std::min(chunk, s.pairs - begin);
-    const T* in = x + step * begin;
-    T* out = y + step * begin;
-    C a[chunk], b[chunk];
-    for (int64_t i = 0; i < n; ++i) a[i] = convert<C>(in[step * i]), b[i] = convert<C>(in[step * i + apart]);
-    for (int64_t i = 0; i < n; ++i) {
-      const C c = cos[begin + i], d = sign * sin[begin + i];
-      const C turned = a[i] * c - b[i] * d;
-      b[i] = a[i] * d + b[i] * c;
-      a[i] = turned;
-    }
-    for (int64_t i = 0; i < n; ++i) out[step * i] = convert<T>(a[i]), out[step * i + apart] = convert<T>(b[i]);
+constexpr int64_t chunk = 16;
+
+// Pairs [begin, begin + n) of a row, n <= chunk; inlined with a constant n where it is whole.
+template <bool adjacent, class T, class C = compute_t<T>>
+inline void rotate(int64_t n, int64_t pairs, int64_t begin, const T* x, const C* cos, const C* sin, C sign, T* y) {
+  constexpr int64_t step = adjacent ? 2 : 1;
+  const int64_t apart = adjacent ? 1 : pairs;
+  const T* in = x + step * begin;
+  T* out = y + step * begin;
+  C a[chunk], b[chunk], u[chunk], v[chunk];
+  for (int64_t i = 0; i < n; ++i) a[i] = convert<C>(in[step * i]);
+  for (int64_t i = 0; i < n; ++i) b[i] = convert<C>(in[step * i + apart]);
+  for (int64_t i = 0; i < n; ++i) u[i] = a[i] * cos[begin + i] - b[i] * (sign * sin[begin + i]);
+  for (int64_t i = 0; i < n; ++i) v[i] = a[i] * (sign * sin[begin + i]) + b[i] * cos[begin + i];
+  if constexpr (adjacent) {
+    for (int64_t i = 0; i < n; ++i) out[2 * i] = convert<T>(u[i]), out[2 * i + 1] = convert<T>(v[i]);
+  } else {
+    for (int64_t i = 0; i < n; ++i) out[i] = convert<T>(u[i]);
+    for (int64_t i = 0; i < n; ++i) out[i + apart] = convert<T>(v[i]);
   }
+}
+
+template <bool adjacent, class T, class C = compute_t<T>>
+void rotate_row(const RopeSize& s, const T* x, const C* cos, const C* sin, C sign, T* y) {
+  int64_t begin = 0;
+  for (; begin + chunk <= s.pairs; begin += chunk) rotate<adjacent>(chunk, s.pairs, begin, x, cos, sin, sign, y);
+  if (begin < s.pairs) rotate<adjacent>(s.pairs - begin, s.pairs, begin, x, cos, sin, sign, y);
   if (x != y) std::copy(x + 2 * s.pairs, x + s.width, y + 2 * s.pairs);
 }
 
@@ -49,14 +57,20 @@ void rope_table(int64_t positions, int64_t pairs, const double* frequencies, T* 
 template <class T>
 void rope(const RopeSize& s, HeadRows<const T> x, const compute_t<T>* cos, const compute_t<T>* sin,
           const int64_t* positions, int64_t positions_batch, bool inverse, HeadRows<T> y) {
+  const compute_t<T> sign = inverse ? -1 : 1;
   const int64_t rows = s.batch * s.len;
   const int64_t grain = std::max<int64_t>(1, 16384 / std::max<int64_t>(s.heads * s.width, 1));
   parallel_for(rows, grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t b = i / s.len, t = i % s.len, at = (positions ? positions[b * positions_batch + t] : t) * s.pairs;
-      for (int64_t h = 0; h < s.heads; ++h)
-        rotate_row<T>(s, x.data + b * x.batch + h * x.head + t * x.row, cos + at, sin + at,
-                      inverse ? compute_t<T>(-1) : compute_t<T>(1), y.data + b * y.batch + h * y.head + t * y.row);
+      for (int64_t h = 0; h < s.heads; ++h) {
+        const T* from = x.data + b * x.batch + h * x.head + t * x.row;
+        T* to = y.data + b * y.batch + h * y.head + t * y.row;
+        if (s.layout == RopePairs::adjacent)
+          rotate_row<true>(s, from, cos + at, sin + at, sign, to);
+        else
+          rotate_row<false>(s, from, cos + at, sin + at, sign, to);
+      }
     }
   });
 }
