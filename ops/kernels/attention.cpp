@@ -102,7 +102,8 @@ void scores(const AttentionSize& s, const Queries& block, Block<const C> q, Bloc
   }
 }
 
-// Turns a row of n scores into exp(score − max) and returns their log-sum-exp; `scale` becomes what makes them sum to 1, 0 for nothing visible.
+// Turns a row of n scores into exp(score − max) and returns their log-sum-exp; `scale` becomes what makes them sum to
+// 1, 0 for nothing visible.
 template <class C>
 C exponentials(int64_t n, C* row, C& scale) {
   constexpr C low = -std::numeric_limits<C>::infinity();

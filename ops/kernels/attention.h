@@ -1,4 +1,5 @@
-// Scaled dot-product attention, forward and backward, without storing the probabilities of more than a block of queries.
+// Scaled dot-product attention, forward and backward, without storing the probabilities of more than a block of
+// queries.
 // Not here: broadcasting of masks, dropout, the differentiable definition (ops/attention.h). Next: attention.cpp.
 #pragma once
 
@@ -9,7 +10,8 @@
 
 namespace tapestry::kernels {
 
-/// True = may attend; element (b, h, i, j) is data[b * batch + h * head + i * row + j * col], strides 0 where it is broadcast. No data: no mask.
+/// True = may attend; element (b, h, i, j) is data[b * batch + h * head + i * row + j * col], strides 0 where it is
+/// broadcast. No data: no mask.
 struct AttentionMask {
   const bool* data = nullptr;
   int64_t batch = 0, head = 0, row = 0, col = 0;
@@ -23,15 +25,17 @@ struct AttentionSize {
   bool causal;                     ///< query i sees keys j <= i + (Tk − Tq)
 };
 
-/// o = softmax(scale · q kᵀ, masked) v (Vaswani et al. 2017); lse (batch, heads, Tq), dense: log Σ exp of a row's visible scores. A row that may
-/// attend to nothing gives o = 0 and lse = −inf. Keys no query of a block of 64 may see for causality are skipped. T: float, double, bf16.
+/// o = softmax(scale · q kᵀ, masked) v (Vaswani et al. 2017); lse (batch, heads, Tq), dense: log Σ exp of a row's
+/// visible scores. A row that may attend to nothing gives o = 0 and lse = −inf. Keys no query of a block of 64 may see
+/// for causality are skipped. T: float, double, bf16.
 template <class T>
 void attention_forward(const AttentionSize& size, HeadRows<const T> q, HeadRows<const T> k, HeadRows<const T> v,
                        const AttentionMask& mask, HeadRows<T> o, compute_t<T>* lse);
 
-/// dq, dk, dv from g = dL/do and lse, the probabilities p recomputed; ds = scale · p · (g vᵀ − Σ_j p g vᵀ), dq = ds k, dk = dsᵀ q, dv = pᵀ g (Dao
-/// et al. 2022). Outputs without data are not computed. A row that may attend to nothing contributes 0. All of a key head's
-/// gradient is summed by one piece of work, so its bits do not depend on the threads.
+/// dq, dk, dv from g = dL/do and lse, the probabilities p recomputed; ds = scale · p · (g vᵀ − Σ_j p g vᵀ), dq = ds k,
+/// dk = dsᵀ q, dv = pᵀ g (Dao et al. 2022). Outputs without data are not computed. A row that may attend to nothing
+/// contributes 0. All of a key head's gradient is summed by one piece of work, so its bits do not depend on the
+/// threads.
 template <class T>
 void attention_backward(const AttentionSize& size, HeadRows<const T> q, HeadRows<const T> k, HeadRows<const T> v,
                         const AttentionMask& mask, const compute_t<T>* lse, HeadRows<const T> g, HeadRows<T> dq,

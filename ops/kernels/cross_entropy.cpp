@@ -70,7 +70,8 @@ void cross_entropy_backward(int64_t n, int64_t classes, const T* logits, int64_t
         std::fill(out, out + classes, convert<T>(0.0));
         continue;
       }
-      // The target's own entry from its logit before `out`, which may be the same memory, overwrites it; p − 1 as expm1 keeps its digits.
+      // The target's own entry from its logit before `out`, which may be the same memory, overwrites it; p − 1 as expm1
+      // keeps its digits.
       const double target = factor * std::expm1(convert<double>(row[targets[i]]) - static_cast<double>(lse[i]));
       const Lanes<C> f(static_cast<C>(factor)), shift(lse[i]);
       for_lanes<C>(classes,

@@ -1,4 +1,5 @@
-// The negative log-likelihood of integer targets under softmax(logits), and its gradient, without storing probabilities.
+// The negative log-likelihood of integer targets under softmax(logits), and its gradient, without storing
+// probabilities.
 // Not here: the mean and the error message (ops/loss.h). Next: cross_entropy.cpp.
 #pragma once
 
@@ -8,23 +9,25 @@
 
 namespace tapestry::kernels {
 
-/// What a forward pass tells: the loss Σ_i (lse_i − logits[i, t_i]) over the counted rows in double, their number, and the first row
-/// whose target is neither ignore_index nor in [0, classes), -1 if there is none (then the other two are unspecified).
+/// What a forward pass tells: the loss Σ_i (lse_i − logits[i, t_i]) over the counted rows in double, their number, and
+/// the first row whose target is neither ignore_index nor in [0, classes), -1 if there is none (then the other two are
+/// unspecified).
 struct CrossEntropySum {
   double loss = 0;
   int64_t count = 0;
   int64_t bad_row = -1;
 };
 
-/// logits (n, classes) with contiguous rows `stride` apart, targets (n). Writes the loss of each row (0 where ignored) unless `losses` is null, and
-/// lse = log Σ exp(logits) (n). T: float, double, bf16. A row of −inf alone gives lse = −inf and a loss of NaN; a target of probability 0 costs +inf.
+/// logits (n, classes) with contiguous rows `stride` apart, targets (n). Writes the loss of each row (0 where ignored)
+/// unless `losses` is null, and lse = log Σ exp(logits) (n). T: float, double, bf16. A row of −inf alone gives lse =
+/// −inf and a loss of NaN; a target of probability 0 costs +inf.
 template <class T>
 CrossEntropySum cross_entropy_forward(int64_t n, int64_t classes, const T* logits, int64_t stride,
                                       const int64_t* targets, int64_t ignore_index, compute_t<T>* losses,
                                       compute_t<T>* lse);
 
-/// dlogits[i, j] = scale_i · (exp(logits[i, j] − lse_i) − [j = t_i]), 0 in ignored rows and where scale_i is 0; scale_i = scale · (scales ? scales[i] : 1).
-/// For the mean: scale = g / count. dlogits may be logits.
+/// dlogits[i, j] = scale_i · (exp(logits[i, j] − lse_i) − [j = t_i]), 0 in ignored rows and where scale_i is 0; scale_i
+/// = scale · (scales ? scales[i] : 1). For the mean: scale = g / count. dlogits may be logits.
 template <class T>
 void cross_entropy_backward(int64_t n, int64_t classes, const T* logits, int64_t stride, const int64_t* targets,
                             int64_t ignore_index, const compute_t<T>* lse, double scale, const compute_t<T>* scales,

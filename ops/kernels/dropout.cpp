@@ -13,7 +13,8 @@ namespace {
 constexpr int width = 16;                     // blocks at once
 constexpr int64_t tile = 4 * int64_t{width};  // their words
 
-// Words of blocks first_block … first_block + 15: philox() of autograd/random.h on sixteen counters (Salmon et al. 2011).
+// Words of blocks first_block … first_block + 15: philox() of autograd/random.h on sixteen counters (Salmon et al.
+// 2011).
 void sixteen_blocks(const Ticket& ticket, uint64_t first_block, uint32_t* words) {
   uint32_t c0[width], c1[width], c2[width], c3[width];
   uint64_t p0[width], p1[width];

@@ -9,8 +9,8 @@
 
 namespace tapestry::kernels {
 
-/// y[i] = x[i] / (1 − p) where uniform_f32(ticket.word(i)) >= p, else 0; the backward pass is the same on g. n dense elements, y may be x; p in
-/// [0, 1], p = 1 gives zeros. T: float, double, bf16.
+/// y[i] = x[i] / (1 − p) where uniform_f32(ticket.word(i)) >= p, else 0; the backward pass is the same on g. n dense
+/// elements, y may be x; p in [0, 1], p = 1 gives zeros. T: float, double, bf16.
 template <class T>
 void dropout(int64_t n, double p, const Ticket& ticket, const T* x, T* y);
 

@@ -21,8 +21,9 @@ constexpr int64_t min_piece_macs = int64_t{1} << 20;
 constexpr int64_t gemv_piece_macs = int64_t{1} << 17;
 
 // Note [One BLAS thread]
-// OpenBLAS' pthread build has one global thread count; its OpenMP build follows the calling thread's OpenMP setting. Both are set to one, the
-// second for every thread that comes by, and found at run time, because either build may stand behind the same library name.
+// OpenBLAS' pthread build has one global thread count; its OpenMP build follows the calling thread's OpenMP setting.
+// Both are set to one, the second for every thread that comes by, and found at run time, because either build may stand
+// behind the same library name.
 void use_one_blas_thread() {
   thread_local const bool done = [] {
     static std::once_flag once;
@@ -157,9 +158,10 @@ void piece(int64_t m, int64_t n, int64_t k, double alpha, Matrix<int64_t> a, Mat
 }
 
 // Note [How a product is cut]
-// By shape alone, so that bits do not depend on the threads: into four pieces, into more when they stay above 2^29 multiply-adds, into fewer when
-// they would fall below 2^20, where OpenBLAS switches to another kernel and packing outweighs the gain. Cuts are along rows and columns at
-// multiples of 64 and never along k. Every piece packs its rows of A and columns of B again, so the evenest grid that packs least is taken.
+// By shape alone, so that bits do not depend on the threads: into four pieces, into more when they stay above 2^29
+// multiply-adds, into fewer when they would fall below 2^20, where OpenBLAS switches to another kernel and packing
+// outweighs the gain. Cuts are along rows and columns at multiples of 64 and never along k. Every piece packs its rows
+// of A and columns of B again, so the evenest grid that packs least is taken.
 struct Grid {
   int64_t rows = 1, cols = 1;          // pieces
   int64_t row_step = 1, col_step = 1;  // size of a piece

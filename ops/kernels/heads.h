@@ -6,8 +6,8 @@
 
 namespace tapestry::kernels {
 
-/// (batch, heads, rows, width): element (b, h, t, c) is data[b * batch + h * head + t * row + c]. Inputs may have any strides; outputs
-/// need row >= width and no overlap.
+/// (batch, heads, rows, width): element (b, h, t, c) is data[b * batch + h * head + t * row + c]. Inputs may have any
+/// strides; outputs need row >= width and no overlap.
 template <class T>
 struct HeadRows {
   T* data;

@@ -1,4 +1,5 @@
-// How rows in memory become Lanes and back: whole registers, tails padded with a value, bf16 widened and rounded; and sums of a row.
+// How rows in memory become Lanes and back: whole registers, tails padded with a value, bf16 widened and rounded; and
+// sums of a row.
 // Not the mathematics (formula_lanes.h). Next: norm.cpp, its simplest user.
 #pragma once
 
@@ -78,8 +79,8 @@ C lane_max(const Lanes<C>& x) {
   return most;
 }
 
-/// The sum over a row of n of term(j, count), a register whose lanes past `count` are 0. Registers are added in C over blocks of 64, blocks in
-/// double: the error does not grow with n.
+/// The sum over a row of n of term(j, count), a register whose lanes past `count` are 0. Registers are added in C over
+/// blocks of 64, blocks in double: the error does not grow with n.
 template <class C, class F>
 double sum_lanes(int64_t n, F term) {
   constexpr int64_t size = Lanes<C>::size, block = 64 * size;

@@ -1,4 +1,5 @@
-// rope.cpp: rope.h, sixteen pairs at a time through local arrays, so that the compiler vectorises both layouts and y may be x.
+// rope.cpp: rope.h, sixteen pairs at a time through local arrays, so that the compiler vectorises both layouts and y
+// may be x.
 // Next: glu.cpp.
 #include "rope.h"
 

@@ -9,7 +9,8 @@
 
 namespace tapestry::kernels {
 
-/// cos and sin (positions, pairs): entry (p, i) of the angle p · frequencies[i], computed in double and rounded once. T: float, double.
+/// cos and sin (positions, pairs): entry (p, i) of the angle p · frequencies[i], computed in double and rounded once.
+/// T: float, double.
 template <class T>
 void rope_table(int64_t positions, int64_t pairs, const double* frequencies, T* cos, T* sin);
 
@@ -21,9 +22,9 @@ struct RopeSize {
   RopePairs layout;
 };
 
-/// Row t of every head of batch b turns by the angles of position p(b, t): (a, b) → (a cos − b sin, a sin + b cos) (Su et al. 2021); `inverse` turns back,
-/// which is the backward pass. positions: element (b, t) at b * positions_batch + t, every one inside the tables; null for t. y may be
-/// x. T: float, double, bf16.
+/// Row t of every head of batch b turns by the angles of position p(b, t): (a, b) → (a cos − b sin, a sin + b cos) (Su
+/// et al. 2021); `inverse` turns back, which is the backward pass. positions: element (b, t) at b * positions_batch +
+/// t, every one inside the tables; null for t. y may be x. T: float, double, bf16.
 template <class T>
 void rope(const RopeSize& size, HeadRows<const T> x, const compute_t<T>* cos, const compute_t<T>* sin,
           const int64_t* positions, int64_t positions_batch, bool inverse, HeadRows<T> y);

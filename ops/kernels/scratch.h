@@ -10,8 +10,9 @@
 
 namespace tapestry::kernels {
 
-/// `count` uninitialised elements, 64-byte aligned, of the calling thread. Tag names the use: the same T and Tag give the same memory again,
-/// so what an earlier call returned is gone. Grows by doubling and is freed when the thread ends.
+/// `count` uninitialised elements, 64-byte aligned, of the calling thread. Tag names the use: the same T and Tag give
+/// the same memory again, so what an earlier call returned is gone. Grows by doubling and is freed when the thread
+/// ends.
 template <class T, class Tag>
 T* scratch(int64_t count) {
   struct Free {

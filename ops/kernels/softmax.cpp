@@ -1,4 +1,5 @@
-// softmax.cpp: softmax.h, once for lines that are contiguous and once for lines side by side, a register of them at a time.
+// softmax.cpp: softmax.h, once for lines that are contiguous and once for lines side by side, a register of them at a
+// time.
 // Next: cross_entropy.cpp.
 #include "softmax.h"
 
