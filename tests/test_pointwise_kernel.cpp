@@ -2,84 +2,19 @@
 // layout, tail and thread count. Not the functions themselves (test_formula.cpp). Next: ../ops/kernels/pointwise.cpp.
 #include <doctest/doctest.h>
 
-#include <cstring>
-#include <random>
 #include <string>
-#include <vector>
 
 #include "../autograd/error.h"
 #include "../autograd/parallel.h"
 #include "../ops/kernels/pointwise_lanes.h"
+#include "strided_arrays.h"
 
 namespace {
 
 using namespace tapestry;
+using namespace strided_arrays;
 using kernels::LanesLoop;
 using kernels::ScalarLoop;
-
-/// Memory with a view of it: what an operand of a kernel is.
-struct Array {
-  std::vector<char> bytes;
-  DType dtype;
-  Strides strides;
-  int64_t offset = 0;  // elements
-
-  [[nodiscard]] char* data() { return bytes.data() + offset * size_of(dtype); }
-  [[nodiscard]] kernels::Input in() { return {data(), dtype, strides}; }
-  [[nodiscard]] kernels::Output out() { return {data(), dtype, strides}; }
-};
-
-int64_t position(const Shape& shape, const Strides& strides, int64_t index) {
-  int64_t at = 0;
-  for (int d = shape.rank() - 1; d >= 0; --d) {
-    at += index % shape[d] * strides[d];
-    index /= shape[d];
-  }
-  return at;
-}
-
-double get(Array& a, const Shape& shape, int64_t index) {
-  return dispatch(a.dtype, [&]<class T> {
-    return convert<double>(reinterpret_cast<T*>(a.data())[position(shape, a.strides, index)]);
-  });
-}
-
-void fill(Array& a, uint64_t seed) {
-  std::mt19937_64 bits(seed);
-  std::uniform_real_distribution<double> unit(-3, 3);
-  dispatch(a.dtype, [&]<class T> {
-    auto* p = reinterpret_cast<T*>(a.bytes.data());
-    for (size_t i = 0; i < a.bytes.size() / sizeof(T); ++i)
-      p[i] = convert<T>(std::is_same_v<T, bool> ? double(bits() % 2) : unit(bits));
-  });
-}
-
-enum class Layout { dense, transposed, stepped, expanded, reversed };
-const Layout layouts[] = {Layout::dense, Layout::transposed, Layout::stepped, Layout::expanded, Layout::reversed};
-
-Array make(const Shape& shape, DType dtype, Layout layout, uint64_t seed) {
-  Array a{{}, dtype, contiguous_strides(shape), 0};
-  int64_t count = std::max<int64_t>(numel(shape), 1);
-  const int last = shape.rank() - 1;
-  if (layout == Layout::transposed && last > 0) {
-    Shape swapped = shape;
-    std::swap(swapped[last], swapped[last - 1]);
-    a.strides = contiguous_strides(swapped);
-    std::swap(a.strides[last], a.strides[last - 1]);
-  } else if (layout == Layout::stepped && last >= 0) {
-    for (int64_t& s : a.strides) s *= 2;
-    count *= 2;
-    a.offset = 1;
-  } else if (layout == Layout::expanded && last >= 0) {
-    a.strides[last > 1 ? 1 : 0] = 0;
-  } else if (layout == Layout::reversed && last >= 0 && shape[last] > 0) {
-    a.offset = shape[last] - 1;
-    a.strides[last] = -1;
-  }
-  a.bytes.resize(static_cast<size_t>((count + a.offset) * size_of(dtype)));
-  fill(a, seed);
-  return a;
-}
 
 const Shape shapes[] = {{},         {1},       {15},       {16},       {17},        {33},
                         {1000},     {40000},   {0, 3},     {3, 5},     {7, 64},     {130, 70},
@@ -89,6 +24,9 @@ const Shape shapes[] = {{},         {1},       {15},       {16},       {17},    
 std::string describe(const Shape& shape, Layout a, Layout b, DType dtype) {
   return to_string(shape, dtype) + " layouts " + std::to_string(int(a)) + " and " + std::to_string(int(b));
 }
+
+kernels::Input in(Array& a) { return {a.data(), a.dtype, a.strides}; }
+kernels::Output out(Array& a) { return {a.data(), a.dtype, a.strides}; }
 
 const auto blend = [](auto a, auto b) { return a * b + a; };
 
@@ -102,7 +40,7 @@ TEST_SUITE("pointwise_kernel") {
           for (const Layout lb : layouts) {
             Array a = make(shape, dtype, la, 1), b = make(shape, dtype, lb, 2);
             Array y = make(shape, dtype, lb == Layout::expanded ? Layout::dense : lb, 3);
-            kernels::map<LanesLoop, kernels::Domain::numbers>(shape, dtype, blend, {y.out()}, {a.in(), b.in()});
+            kernels::map<LanesLoop, kernels::Domain::numbers>(shape, dtype, blend, {out(y)}, {in(a), in(b)});
             int64_t wrong = 0;
             for (int64_t i = 0; i < numel(shape); ++i) {
               const double u = get(a, shape, i), v = get(b, shape, i);
@@ -129,8 +67,8 @@ TEST_SUITE("pointwise_kernel") {
           set_num_threads(threads);
           for (const Layout layout : {Layout::dense, Layout::transposed, Layout::stepped}) {
             Array z = make(shape, dtype, layout, 6), y = make(shape, dtype, layout, 7);
-            kernels::map<LanesLoop>(shape, dtype, [](auto v) { return v; }, {z.out()}, {x.in()});
-            kernels::map<LanesLoop>(shape, dtype, f, {y.out()}, {z.in()});
+            kernels::map<LanesLoop>(shape, dtype, [](auto v) { return v; }, {out(z)}, {in(x)});
+            kernels::map<LanesLoop>(shape, dtype, f, {out(y)}, {in(z)});
             int64_t wrong = 0;
             for (int64_t i = 0; i < numel(shape); ++i) wrong += get(y, shape, i) != get(want, shape, i);
             INFO(describe(shape, layout, layout, dtype), ", threads ", threads);
@@ -148,9 +86,9 @@ TEST_SUITE("pointwise_kernel") {
           Array a = make(shape, dtype, layout, 8), b = make(shape, dtype, Layout::dense, 9);
           Array m = make(shape, DType::boolean, Layout::transposed, 10), y = make(shape, dtype, Layout::dense, 11);
           kernels::map<LanesLoop, kernels::Domain::numbers>(shape, dtype, [](auto u, auto v) { return u < v; },
-                                                            {m.out()}, {a.in(), b.in()});
+                                                            {out(m)}, {in(a), in(b)});
           const auto choose = []<class T>(T c, T u, T v) { return where(c != num<T>(0), u, v); };
-          kernels::map<LanesLoop, kernels::Domain::numbers>(shape, dtype, choose, {y.out()}, {m.in(), a.in(), b.in()});
+          kernels::map<LanesLoop, kernels::Domain::numbers>(shape, dtype, choose, {out(y)}, {in(m), in(a), in(b)});
           int64_t wrong = 0;
           for (int64_t i = 0; i < numel(shape); ++i) {
             wrong += (get(m, shape, i) != 0) != (get(a, shape, i) < get(b, shape, i));
@@ -173,10 +111,10 @@ TEST_SUITE("pointwise_kernel") {
         y[k] = make(shape, DType::f32, layouts[k], 20 + k);
         z[k] = make(shape, DType::f32, Layout::dense, 30 + k);
       }
-      kernels::map<LanesLoop>(shape, DType::f32, f, {y[0].out(), y[1].out(), y[2].out()},
-                              {x[0].in(), x[1].in(), x[2].in(), x[3].in()});
-      kernels::map<ScalarLoop>(shape, DType::f32, f, {z[0].out(), z[1].out(), z[2].out()},
-                               {x[0].in(), x[1].in(), x[2].in(), x[3].in()});
+      kernels::map<LanesLoop>(shape, DType::f32, f, {out(y[0]), out(y[1]), out(y[2])},
+                              {in(x[0]), in(x[1]), in(x[2]), in(x[3])});
+      kernels::map<ScalarLoop>(shape, DType::f32, f, {out(z[0]), out(z[1]), out(z[2])},
+                               {in(x[0]), in(x[1]), in(x[2]), in(x[3])});
       int64_t wrong = 0;
       for (int64_t i = 0; i < numel(shape); ++i)
         for (int k = 0; k < 3; ++k) wrong += get(y[k], shape, i) != get(z[k], shape, i);
@@ -189,7 +127,7 @@ TEST_SUITE("pointwise_kernel") {
     for (const Layout layout : {Layout::dense, Layout::transposed, Layout::stepped}) {
       const Shape shape{130, 70};
       Array x = make(shape, DType::bf16, layout, 40), y = x;
-      kernels::map<LanesLoop>(shape, DType::bf16, [](auto v) { return v + v; }, {y.out()}, {y.in()});
+      kernels::map<LanesLoop>(shape, DType::bf16, [](auto v) { return v + v; }, {out(y)}, {in(y)});
       int64_t wrong = 0;
       for (int64_t i = 0; i < numel(shape); ++i) wrong += get(y, shape, i) != 2 * get(x, shape, i);
       CHECK(wrong == 0);
@@ -198,7 +136,6 @@ TEST_SUITE("pointwise_kernel") {
 
   TEST_CASE("a formula over reals refuses i64") {
     Array x = make({3}, DType::i64, Layout::dense, 41);
-    CHECK_THROWS_AS(kernels::map<LanesLoop>({3}, DType::i64, [](auto v) { return v; }, {x.out()}, {x.in()}),
-                    DTypeError);
+    CHECK_THROWS_AS(kernels::map<LanesLoop>({3}, DType::i64, [](auto v) { return v; }, {out(x)}, {in(x)}), DTypeError);
   }
 }

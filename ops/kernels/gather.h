@@ -1,27 +1,68 @@
-// Reading and adding at computed places: whole slices along a dim (index_select, embedding and their adjoint) and single elements (gather, scatter_add).
-// Indices are checked before (ops/index.cpp). Targets named twice are added to in the order of the indices, whatever the thread count.
-// Next: gather.cpp.
+// Tiles of strided memory to dense buffers of the compute type and back: what lets a kernel be one dense loop per type.
+// Not the walk over tiles (pointwise.cpp, reduce.cpp). Next: pointwise.cpp.
 #pragma once
 
-#include "../../autograd/shape.h"
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+
+#include "../../autograd/dtype.h"
 
 namespace tapestry::kernels {
 
-/// y (outer, count, inner)[o][k] = x (outer, size, inner)[o][index[k]], all contiguous; index in [0, size).
-void select_slices(DType dtype, const void* x, const int64_t* index, void* y, int64_t outer, int64_t size,
-                   int64_t count, int64_t inner);
+/// Copies a tile from memory of type From with byte strides into a dense buffer of type To.
+template <class To, class From>
+void gather(char* dense, char* memory, int64_t rows, int64_t columns, int64_t row_step, int64_t column_step) {
+  auto* to = reinterpret_cast<To*>(dense);
+  if (column_step == static_cast<int64_t>(sizeof(From))) {
+    for (int64_t r = 0; r < rows; ++r) {
+      const auto* from = reinterpret_cast<const From*>(memory + r * row_step);
+      for (int64_t c = 0; c < columns; ++c) to[r * columns + c] = convert<To>(from[c]);
+    }
+  } else if (column_step == 0) {
+    for (int64_t r = 0; r < rows; ++r)
+      std::fill_n(to + r * columns, columns, convert<To>(*reinterpret_cast<const From*>(memory + r * row_step)));
+  } else if (std::abs(row_step) < std::abs(column_step)) {
+    for (int64_t c = 0; c < columns; ++c) {
+      const char* from = memory + c * column_step;
+      for (int64_t r = 0; r < rows; ++r)
+        to[r * columns + c] = convert<To>(*reinterpret_cast<const From*>(from + r * row_step));
+    }
+  } else {
+    for (int64_t r = 0; r < rows; ++r) {
+      const char* from = memory + r * row_step;
+      for (int64_t c = 0; c < columns; ++c)
+        to[r * columns + c] = convert<To>(*reinterpret_cast<const From*>(from + c * column_step));
+    }
+  }
+}
 
-/// y (outer, size, inner)[o][index[k]] += src (outer, count, inner)[o][k], all contiguous, f32, f64 or i64. Each element has one owner: pieces are
-/// cut over outer and inner, never over the indices.
-void add_slices(DType dtype, void* y, const int64_t* index, const void* src, int64_t outer, int64_t size, int64_t count,
-                int64_t inner);
+/// The way back, for results.
+template <class To, class From>
+void scatter(char* dense, char* memory, int64_t rows, int64_t columns, int64_t row_step, int64_t column_step) {
+  const auto* from = reinterpret_cast<const From*>(dense);
+  for (int64_t r = 0; r < rows; ++r, from += columns, memory += row_step) {
+    if (column_step == static_cast<int64_t>(sizeof(To))) {
+      auto* to = reinterpret_cast<To*>(memory);
+      for (int64_t c = 0; c < columns; ++c) to[c] = convert<To>(from[c]);
+    } else {
+      for (int64_t c = 0; c < columns; ++c) *reinterpret_cast<To*>(memory + c * column_step) = convert<To>(from[c]);
+    }
+  }
+}
 
-/// y[i…] = x[i…] with the entry at `dim` replaced by index[i…]. y and index contiguous of `shape`; x with its strides in elements.
-void gather(DType dtype, const void* x, const Strides& x_strides, int dim, const int64_t* index, const Shape& shape,
-            void* y);
+/// A gather (inputs) or a scatter (outputs); `dense` holds rows x columns, steps are in bytes.
+using Copy = void (*)(char* dense, char* memory, int64_t rows, int64_t columns, int64_t row_step, int64_t column_step);
 
-/// y[i…] with the entry at `dim` replaced by index[i…] += src[i…]. src and index contiguous of `shape`; f32, f64 or i64.
-void scatter_add(DType dtype, void* y, const Strides& y_strides, int dim, const int64_t* index, const Shape& shape,
-                 const void* src);
+/// f.operator()<C, S>() with the compute type C and the stored type S.
+template <class F>
+Copy copy_for(DType compute, DType stored, F f) {
+  return dispatch(stored, [&]<class S>() -> Copy {
+    if (compute == DType::f32) return f.template operator()<float, S>();
+    if (compute == DType::f64) return f.template operator()<double, S>();
+    if (compute == DType::boolean) return f.template operator()<bool, S>();
+    return f.template operator()<int64_t, S>();
+  });
+}
 
 }  // namespace tapestry::kernels

@@ -6,6 +6,7 @@
 #include "../../autograd/error.h"
 #include "../../autograd/parallel.h"
 #include "../../autograd/strided.h"
+#include "gather.h"
 
 namespace tapestry::kernels {
 namespace {
@@ -18,57 +19,6 @@ constexpr int64_t buffer = 4096;         // elements of one gathered tile: a few
 // Note [Tiles]: the last two dims are walked in tiles of rows x columns. An operand that cannot be used where it lies is gathered into a dense
 // buffer of the tile's shape (or scattered from it), along whichever of its two strides is the smaller: a transposed operand is read by whole
 // cache lines. The tile is then one call of the chunk, or one call per row when rows are long and other operands are used in place.
-
-/// Copies a tile between memory with byte strides and a dense buffer of type To / From.
-template <class To, class From>
-void gather(char* dense, char* memory, int64_t rows, int64_t columns, int64_t row_step, int64_t column_step) {
-  auto* to = reinterpret_cast<To*>(dense);
-  if (column_step == static_cast<int64_t>(sizeof(From))) {
-    for (int64_t r = 0; r < rows; ++r) {
-      const auto* from = reinterpret_cast<const From*>(memory + r * row_step);
-      for (int64_t c = 0; c < columns; ++c) to[r * columns + c] = convert<To>(from[c]);
-    }
-  } else if (column_step == 0) {
-    for (int64_t r = 0; r < rows; ++r)
-      std::fill_n(to + r * columns, columns, convert<To>(*reinterpret_cast<const From*>(memory + r * row_step)));
-  } else if (std::abs(row_step) < std::abs(column_step)) {
-    for (int64_t c = 0; c < columns; ++c) {
-      const char* from = memory + c * column_step;
-      for (int64_t r = 0; r < rows; ++r)
-        to[r * columns + c] = convert<To>(*reinterpret_cast<const From*>(from + r * row_step));
-    }
-  } else {
-    for (int64_t r = 0; r < rows; ++r) {
-      const char* from = memory + r * row_step;
-      for (int64_t c = 0; c < columns; ++c)
-        to[r * columns + c] = convert<To>(*reinterpret_cast<const From*>(from + c * column_step));
-    }
-  }
-}
-
-template <class To, class From>
-void scatter(char* dense, char* memory, int64_t rows, int64_t columns, int64_t row_step, int64_t column_step) {
-  const auto* from = reinterpret_cast<const From*>(dense);
-  for (int64_t r = 0; r < rows; ++r, from += columns, memory += row_step) {
-    if (column_step == static_cast<int64_t>(sizeof(To))) {
-      auto* to = reinterpret_cast<To*>(memory);
-      for (int64_t c = 0; c < columns; ++c) to[c] = convert<To>(from[c]);
-    } else {
-      for (int64_t c = 0; c < columns; ++c) *reinterpret_cast<To*>(memory + c * column_step) = convert<To>(from[c]);
-    }
-  }
-}
-
-using Copy = void (*)(char* dense, char* memory, int64_t rows, int64_t columns, int64_t row_step, int64_t column_step);
-
-template <class F>
-Copy for_types(DType compute, DType stored, F f) {
-  return dispatch(stored, [&]<class S>() -> Copy {
-    if (compute == DType::f32) return f.template operator()<float, S>();
-    if (compute == DType::f64) return f.template operator()<double, S>();
-    return f.template operator()<int64_t, S>();
-  });
-}
 
 struct Operand {
   char* base;
@@ -178,9 +128,9 @@ void run_pointwise(const Shape& shape, DType compute, Chunk chunk, const void* f
                        (loop.by_row || rows == 1 || row_step == columns * loop.item);
     Copy copy = nullptr;
     if (!dense && k < outputs) {
-      copy = for_types(compute, dtypes[k], []<class C, class S>() -> Copy { return scatter<S, C>; });
+      copy = copy_for(compute, dtypes[k], []<class C, class S>() -> Copy { return scatter<S, C>; });
     } else if (!dense) {
-      copy = for_types(compute, dtypes[k], []<class C, class S>() -> Copy { return gather<C, S>; });
+      copy = copy_for(compute, dtypes[k], []<class C, class S>() -> Copy { return gather<C, S>; });
     }
     loop.operand[k] = {data[k], row_step, column_step, copy};
     copies = copies || copy;
