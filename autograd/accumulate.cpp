@@ -38,6 +38,16 @@ struct AddGrads {
   Grads backward(Context&, const Tensor& g) const { return {g, g}; }
 };
 
+/// The identity, on memory of its own.
+struct CopyGrad {
+  static constexpr std::string_view name = "copy_grad";
+  Tensor forward(Context&, const Tensor& x) const {
+    Tensor y = empty(x.shape(), x.dtype());
+    return y.copy_(x);
+  }
+  Grads backward(Context&, const Tensor& g) const { return {g}; }
+};
+
 /// May `t` be written or taken over: contiguous, outside any graph, and held by the caller alone?
 bool is_free(const Tensor& t) { return t.is_sole_owner() && t.is_contiguous() && !t.body()->edge; }
 
@@ -65,9 +75,11 @@ void accumulate(Tensor& sum, Tensor g) {
 void accumulate_leaf(Leaf& leaf, Tensor g) {
   const std::lock_guard lock(leaf.mutex);
   Tensor& grad = leaf.grad;
-  const bool recorded = g.requires_grad() || (grad.defined() && grad.requires_grad());
+  const bool old_recorded = grad.defined() && grad.requires_grad();
+  const bool recorded = old_recorded || (grad_enabled() && g.requires_grad());
   if (recorded) {
-    grad = grad.defined() ? add_grads(grad, g) : std::move(g);
+    if (grad.defined()) grad = add_grads(grad, g);
+    else grad = g.is_sole_owner() ? std::move(g) : apply(CopyGrad{}, g);
   } else if (!grad.defined()) {
     // Note [.grad shares storage with nothing]: a + b hands one tensor to two leaves, sum a view of stride 0.
     if (is_free(g)) {

@@ -9,6 +9,8 @@ namespace tapestry {
 
 bool Context::needs(int i) const {
   if (node_ == nullptr) return false;
+  if (i < 0 || static_cast<size_t>(i) >= node_->inputs.size())
+    fail<IndexError>("{}: needs({}) asks for one of {} inputs", node_->name(), i, node_->inputs.size());
   const Edge& edge = node_->inputs[static_cast<size_t>(i)];
   return edge && (walk_ == nullptr || walk_->needs(edge));
 }
@@ -43,12 +45,17 @@ Tensor Context::unpack(const SavedTensor& s) const {
 }
 
 Tensor Context::saved(int i) const {
-  size_t at = static_cast<size_t>(i);
-  at += node_->saved_inputs;
+  const size_t at = static_cast<size_t>(i) + node_->saved_inputs;
+  if (i < 0 || at >= node_->saved.size())
+    fail<IndexError>("{}: saved({}) asks for one of {} saved tensors", node_->name(), i, node_->saved.size() - node_->saved_inputs);
   return unpack(node_->saved[at]);
 }
 
-Tensor Context::input(int i) const { return unpack(node_->saved[static_cast<size_t>(i)]); }
+Tensor Context::input(int i) const {
+  if (i < 0 || i >= node_->saved_inputs)
+    fail<IndexError>("{}: input({}) asks for one of {} kept inputs; only an op with a composite keeps them", node_->name(), i, node_->saved_inputs);
+  return unpack(node_->saved[static_cast<size_t>(i)]);
+}
 
 Tensor Context::grad_or_zeros(std::span<const Tensor> gs, int i) const {
   const Tensor& g = gs[static_cast<size_t>(i)];
@@ -62,6 +69,7 @@ std::optional<GradDestination> Context::grad_destination(int i) const {
   auto& leaf = static_cast<Leaf&>(*edge.node);
   std::unique_lock lock(leaf.mutex, std::try_to_lock);
   if (!lock.owns_lock() || !leaf.grad.defined() || !leaf.grad.is_contiguous() || leaf.grad.body()->edge) return {};
+  walk_->lend(i, leaf.grad);
   return GradDestination{leaf.grad, std::move(lock)};
 }
 

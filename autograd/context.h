@@ -36,6 +36,8 @@ class Context {
   [[nodiscard]] Tensor saved(int i) const;
   /// Input i of an op that has a composite (such ops keep all their inputs), as saved() would give it.
   [[nodiscard]] Tensor input(int i) const;
+  /// Name of the recorded op.
+  [[nodiscard]] std::string_view name() const { return node_->name(); }
   /// Shape and dtype of output i.
   [[nodiscard]] const Meta& output(int i = 0) const { return node_->outputs[static_cast<size_t>(i)]; }
   /// Zeros shaped like output i where its gradient is undefined.

@@ -138,6 +138,8 @@ void Walk::step(int64_t s) {
   Slot& slot = slots_[static_cast<size_t>(s)];
   if (!slot.needed) return;
   Node& node = *slot.node;
+  const Scope scope(node.path);
+  lent_.clear();
   bool any = false;
   for (const Tensor& g : slot.grads) any = any || g.defined();
   Grads in;
@@ -151,7 +153,6 @@ void Walk::step(int64_t s) {
       Grads gs = slot.target ? slot.grads : std::move(slot.grads);
       if (!slot.target) slot.grads.clear();
       gs.resize(node.outputs.size());
-      const Scope scope(node.path);
       in = node.backward(*this, std::move(gs));
       if (in.size() != node.inputs.size())
         fail<AutogradError>("{}: backward returned {} gradients for {} inputs", node.name(), in.size(), node.inputs.size());
@@ -176,8 +177,7 @@ void Walk::deliver(const Edge& edge, Tensor g, const Node* from, int input) {
       fail<AutogradError>("{}: the gradient of input {} is {}, the input is {}", from ? from->name() : "backward", input, g.describe(),
                           to_string(meta.shape, meta.dtype));
     if (edge.node->is_leaf() && !slot.target && adds_directly(*edge.node)) {
-      auto& leaf = static_cast<Leaf&>(*edge.node);
-      if (!leaf.grad.defined() || !leaf.grad.is_same(g)) accumulate_leaf(leaf, std::move(g));
+      if (from == nullptr || !is_lent(input, g)) accumulate_leaf(static_cast<Leaf&>(*edge.node), std::move(g));
     } else {
       if (slot.grads.empty()) slot.grads.resize(edge.node->outputs.size());
       accumulate(slot.grads[static_cast<size_t>(edge.output_nr)], std::move(g));
@@ -186,6 +186,10 @@ void Walk::deliver(const Edge& edge, Tensor g, const Node* from, int input) {
   if (!edge.node->is_leaf() || --slot.pending > 0 || slot.grads.empty()) return;
   arrived(slot);
   if (accumulates_ && slot.grads[0].defined()) accumulate_leaf(static_cast<Leaf&>(*slot.node), std::move(slot.grads[0]));
+}
+
+bool Walk::is_lent(int input, const Tensor& grad) const {
+  return std::any_of(lent_.begin(), lent_.end(), [&](const Lent& l) { return l.input == input && l.grad == grad.body(); });
 }
 
 void Walk::arrived(Slot& slot) {

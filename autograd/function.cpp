@@ -44,6 +44,8 @@ void finish(Node& node, std::span<const Tensor* const> inputs, std::span<Tensor>
     }
     for (const Tensor* x : inputs)
       if (x->is_same(y)) y = y.detach();
+    for (size_t j = 0; j < i; ++j)
+      if (outputs[j].is_same(y)) y = y.detach();
     node.outputs.push_back({y.shape(), y.dtype()});
     for (SavedTensor& s : node.saved)
       if (s.tensor.defined() && s.tensor.is_same(y)) {
@@ -83,6 +85,7 @@ Grads through_composite(Context& c, int inputs, const std::function<Tensors(std:
     xs.push_back(x);
   }
   const Tensors ys = composite(xs);
+  if (ys.size() != gs.size()) fail<AutogradError>("{}: its composite has {} outputs, its forward {}", c.name(), ys.size(), gs.size());
   std::vector<Tensor> outputs;
   GradOptions options{.create_graph = records, .allow_unused = true};
   for (size_t i = 0; i < gs.size(); ++i) {

@@ -33,7 +33,7 @@ const void* Tensor::raw_data() const {
 
 void* Tensor::mutable_raw_data(const char* op) const {
   const TensorBody& b = checked(op);
-  if (grad_enabled() && b.edge)
+  if (grad_enabled() && requires_grad())
     fail<AutogradError>("{}: an in-place write to a recorded tensor {}{}; write under NoGrad or use the out-of-place op", op, describe(),
                         is_leaf() ? " (a leaf that requires a gradient)" : std::string(" (result of ") + std::string(b.edge.node->name()) + ")");
   b.storage->version.fetch_add(1, std::memory_order_relaxed);

@@ -21,6 +21,8 @@ class Walk {
   [[nodiscard]] bool needs(const Edge& edge) const;
   /// May a rule add into this leaf's .grad itself?
   [[nodiscard]] bool adds_directly(const Node& leaf) const;
+  /// A rule was given this leaf gradient for input `input` of the node being walked; if it returns it, everything was added already.
+  void lend(int input, const Tensor& grad) const { lent_.push_back({input, grad.body()}); }
   /// The gradient that arrived at a target.
   [[nodiscard]] Tensor captured(const Edge& target) const;
   /// The collected nodes in recording order.
@@ -47,11 +49,17 @@ class Walk {
   void step(int64_t slot);
   void deliver(const Edge& edge, Tensor gradient, const Node* from, int input);
   void arrived(Slot& slot);
+  [[nodiscard]] bool is_lent(int input, const Tensor& grad) const;
 
   std::vector<Slot> slots_;
   std::vector<int64_t> table_;  ///< slot + 1, 0 where free
   std::vector<int64_t> order_;  ///< slots sorted by seq
   bool has_targets_, accumulates_, retain_graph_, create_graph_;
+  struct Lent {
+    int input;
+    const TensorBody* grad;
+  };
+  mutable std::vector<Lent> lent_;  ///< by the step that runs
   std::vector<Ref<Node>> kept_;  ///< the roots: they keep everything collected alive
 };
 
