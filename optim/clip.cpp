@@ -23,7 +23,7 @@ std::vector<Gradient> gradients_of(const NamedTensors& parameters) {
   std::unordered_set<const Node*> seen;
   for (const auto& [name, parameter] : parameters) {
     const Tensor grad = parameter.grad();
-    if (grad.defined() && seen.insert(parameter.body()->edge.node.get()).second)
+    if (grad.defined() && parameter.requires_grad() && seen.insert(parameter.body()->edge.node.get()).second)
       found.push_back({name, parameter, grad});
   }
   return found;

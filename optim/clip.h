@@ -9,7 +9,8 @@
 
 namespace tapestry {
 
-// All functions take parameters and work on their .grad; parameters without one are passed over, and one that is listed twice counts once.
+// All functions take parameters and work on their .grad; frozen parameters and those without one are passed over, and one that is listed
+// twice counts once.
 
 /// The 2-norm of all gradients together; 0 without any. Summed in double, in an order that does not depend on the threads, and without
 /// overflow on the way. NaN or infinite only if a gradient is (or the norm itself is past 1.8e308).

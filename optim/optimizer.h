@@ -2,6 +2,8 @@
 // Not here: the formulas (sgd.h, adam.h, adamw.h), schedules (schedule.h), clipping (clip.h). Next: adamw.h.
 #pragma once
 
+#include <concepts>
+#include <initializer_list>
 #include <map>
 #include <string>
 #include <vector>
@@ -54,7 +56,10 @@ class Optimizer {
   /// Each parameter in the first group that matches it. ValueError for no parameters or groups, for a name or tensor listed twice, for a
   /// parameter no group matches, for a pattern that fits no name, and for options outside their domain; DTypeError for a parameter that is not
   /// floating; AutogradError for one that is undefined or the result of an op.
-  Optimizer(NamedTensors parameters, std::vector<Group> groups)
+  Optimizer(NamedTensors parameters, std::initializer_list<Group> groups)
+      : Optimizer(std::move(parameters), std::vector<Group>(groups)) {}
+  template <std::same_as<std::vector<Group>> Groups>  // a template, so that {.lr = 1} can only mean Options
+  Optimizer(NamedTensors parameters, Groups groups)
       : parameters_(std::move(parameters)), groups_(std::move(groups)), states_(parameters_.size()) {
     std::vector<const ParameterFilter*> filters;
     for (const Group& g : groups_) {
@@ -70,12 +75,12 @@ class Optimizer {
   Optimizer& operator=(Optimizer&&) noexcept = default;
   ~Optimizer() = default;
 
-  /// Updates, in place, every parameter that has a gradient, which counts as grad · grad_scale; the others keep value, state and step count.
-  /// ValueError for a grad_scale that is negative or not finite; then nothing has changed.
+  /// Updates in place every parameter that has a gradient and is not frozen; the gradient counts as grad · grad_scale. The others keep their
+  /// value, state and step count. ValueError for a grad_scale that is negative or not finite; then nothing has changed.
   void step(double grad_scale = 1) {
     for (size_t i = 0; i < parameters_.size(); ++i) {
       const Tensor grad = parameters_[i].second.grad();
-      if (!grad.defined()) continue;
+      if (!grad.defined() || !parameters_[i].second.requires_grad()) continue;
       const Group& group = groups_[group_of_[i]];
       Options options = group.options;
       options.lr *= group.lr_scale;
@@ -127,7 +132,7 @@ class Optimizer {
     return dict;
   }
 
-  /// Puts the optimizer into the state a dict was taken from: moments (copied), step counts and options, lr included. One ValueError names what
+  /// Puts the optimizer into the state a dict was taken from: moments (copied), step counts and options, lr included. One FormatError names what
   /// is missing, unexpected or does not fit; then nothing has changed. Loading twice is loading once.
   void load_state_dict(const std::map<std::string, Tensor>& dict) {
     detail::StateReader reader(dict);

@@ -80,7 +80,7 @@ void StateReader::finish() const {
   describe(text, "missing", missing_);
   describe(text, "unexpected", unexpected);
   describe(text, "misfit", misfits_);
-  if (!text.empty()) fail<ValueError>("load_state_dict: {}; nothing was loaded", text);
+  if (!text.empty()) fail<FormatError>("load_state_dict: {}; nothing was loaded", text);
 }
 
 }  // namespace tapestry::detail

@@ -35,7 +35,7 @@ class StateReader {
   void count(const std::string& key, int64_t& value);
   /// A copy of the entry, which must have the shape and state dtype of `param`; `value` stays as it is if an entry that is not required is missing.
   void tensor(const std::string& key, const Tensor& param, bool required, Tensor& value);
-  /// ValueError if anything was missing, unexpected or did not fit.
+  /// FormatError if anything was missing, unexpected or did not fit.
   void finish() const;
 
  private:
