@@ -1,9 +1,10 @@
 // Picking by tensors of indices: embedding, gather and index_select, and their adjoints scatter_add and index_add; one_hot.
 // Every index is checked before a kernel runs; parts chosen by numbers are views (slice.cpp).
-// Next: kernels/gather.h.
+// Next: kernels/indexed.h.
 #include "../autograd/function.h"
 #include "../autograd/strided.h"
-#include "kernels/gather.h"
+#include "error_text.h"
+#include "kernels/indexed.h"
 #include "ops.h"
 
 namespace tapestry {
@@ -26,9 +27,8 @@ std::string place(const Shape& shape, int64_t i) {
 
 /// The indices, dense and in [0, n); with `wraps`, negative ones count from the end. `target` says of what n is the size.
 template <class Target>
-Tensor checked(const char* op, const char* what, const Tensor& index, int64_t n, bool wraps, Target target) {
-  if (index.dtype() != DType::i64)
-    fail<DTypeError>("{}: {} must be i64, it is {}; convert with to({}, DType::i64)", op, what, index.describe(), what);
+Tensor checked(const char* op, const Tensor& index, int64_t n, bool wraps, Target target) {
+  detail::require_indices(op, index);
   Tensor result = dense(index.detach());
   const auto* at = result.data<int64_t>();
   const int64_t count = result.numel();
@@ -46,8 +46,7 @@ Tensor checked(const char* op, const char* what, const Tensor& index, int64_t n,
 }
 
 Tensor checked_along(const char* op, const Tensor& index, const Tensor& x, int dim, bool wraps) {
-  return checked(op, "index", index, x.shape()[dim], wraps,
-                 [&] { return fmt::format("dim {} of {}", dim, x.describe()); });
+  return checked(op, index, x.shape()[dim], wraps, [&] { return fmt::format("dim {} of {}", dim, x.describe()); });
 }
 
 /// Zeros that cost one element of memory: what the adjoints add into is a copy of them.
@@ -121,7 +120,8 @@ struct Gather {
   Tensor forward(Context& c, const Tensor& x, const Tensor& index) const {
     c.save(index);
     const Tensor y = empty(index.shape(), x.dtype());
-    kernels::gather(x.dtype(), x.raw_data(), x.strides(), dim, index.data<int64_t>(), index.shape(), memory_of(y));
+    kernels::gather_elements(x.dtype(), x.raw_data(), x.strides(), dim, index.data<int64_t>(), index.shape(),
+                             memory_of(y));
     return y;
   }
   Grads backward(Context& c, const Tensor& g) const {
@@ -136,8 +136,8 @@ struct ScatterAdd {
   Tensor forward(Context& c, const Tensor& x, const Tensor& index, const Tensor& src) const {
     c.save(index);
     return added_to(x, [&](const Tensor& sum) {
-      kernels::scatter_add(sum.dtype(), memory_of(sum), sum.strides(), dim, index.data<int64_t>(), index.shape(),
-                           summand(src).raw_data());
+      kernels::add_elements(sum.dtype(), memory_of(sum), sum.strides(), dim, index.data<int64_t>(), index.shape(),
+                            summand(src).raw_data());
     });
   }
   Grads backward(Context& c, const Tensor& g) const {
@@ -204,8 +204,8 @@ void check_fits(const char* op, const Tensor& x, int dim, const Tensor& index) {
 
 Tensor embedding(const Tensor& table, const Tensor& ids) {
   if (table.dim() != 2) fail<ShapeError>("embedding: the table is {}; it must be (rows, width)", table.describe());
-  const Tensor rows = checked("embedding", "ids", ids, table.size(0), false,
-                              [&] { return fmt::format("a table of {} rows", table.size(0)); });
+  const Tensor rows =
+      checked("embedding", ids, table.size(0), false, [&] { return fmt::format("a table of {} rows", table.size(0)); });
   return apply(Embedding{table.shape()}, table, rows);
 }
 
@@ -244,7 +244,7 @@ Tensor index_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor
 
 Tensor one_hot(const Tensor& ids, int64_t classes, DType dtype) {
   if (classes < 0) fail<ValueError>("one_hot: {} classes; the number must not be negative", classes);
-  const Tensor hot = checked("one_hot", "ids", ids, classes, false, [&] { return fmt::format("{} classes", classes); });
+  const Tensor hot = checked("one_hot", ids, classes, false, [&] { return fmt::format("{} classes", classes); });
   Shape shape = ids.shape();
   shape.push_back(classes);
   const Tensor y = zeros(shape, dtype);

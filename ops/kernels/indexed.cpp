@@ -1,6 +1,6 @@
-// The loops of gather.h. Not vectorised by hand: slices are memcpy and plain additions, elements are bound by memory.
-// Next: scan.h.
-#include "gather.h"
+// The loops of indexed.h. Not vectorised by hand: slices are memcpy and plain additions, elements are bound by memory.
+// Next: ../index.cpp.
+#include "indexed.h"
 
 #include <algorithm>
 #include <cstring>
@@ -74,8 +74,8 @@ void add_slices(DType dtype, void* y, const int64_t* index, const void* src, int
   });
 }
 
-void gather(DType dtype, const void* x, const Strides& strides, int dim, const int64_t* index, const Shape& shape,
-            void* y) {
+void gather_elements(DType dtype, const void* x, const Strides& strides, int dim, const int64_t* index,
+                     const Shape& shape, void* y) {
   const int last = shape.rank() - 1;
   const int64_t n = shape[last], step = dim == last ? 0 : strides[last];
   if (numel(shape) == 0) return;
@@ -90,8 +90,8 @@ void gather(DType dtype, const void* x, const Strides& strides, int dim, const i
   });
 }
 
-void scatter_add(DType dtype, void* y, const Strides& strides, int dim, const int64_t* index, const Shape& shape,
-                 const void* src) {
+void add_elements(DType dtype, void* y, const Strides& strides, int dim, const int64_t* index, const Shape& shape,
+                  const void* src) {
   const int last = shape.rank() - 1;
   const int64_t n = shape[last], step = dim == last ? 0 : strides[last];
   if (numel(shape) == 0) return;

@@ -1,0 +1,246 @@
+// Views, parts, joins and copies: what shares memory with what, Python's slices, adjoints, and the words of the errors.
+// Not the values of every op over every dtype and layout: those are rows of the op table.
+// Next: test_reduce.cpp.
+#include <doctest/doctest.h>
+
+#include "../ops/ops.h"
+#include "adjoint.h"
+
+using namespace tapestry;
+using testing::check_adjoint, testing::scattered, testing::whole_numbers;
+using Values = std::vector<double>;
+
+namespace {
+
+struct Row {
+  const char* name;
+  Tensor (*f)(const Tensor&);
+};
+
+// All take (3, 4, 2).
+const Row views[] = {
+    {"reshape",
+     [](const Tensor& x) {
+       return reshape(x, {4, -1});
+     }},
+    {"view",
+     [](const Tensor& x) {
+       return view(x, {2, 12});
+     }},
+    {"flatten", [](const Tensor& x) { return flatten(x, 1); }},
+    {"transpose", [](const Tensor& x) { return transpose(x, 0, -1); }},
+    {"permute",
+     [](const Tensor& x) {
+       return permute(x, {2, 0, 1});
+     }},
+    {"mT", [](const Tensor& x) { return mT(x); }},
+    {"unsqueeze", [](const Tensor& x) { return unsqueeze(x, -1); }},
+    {"squeeze", [](const Tensor& x) { return squeeze(unsqueeze(x, 1), 1); }},
+    {"squeeze all", [](const Tensor& x) { return squeeze(unsqueeze(unsqueeze(x, 0), 2)); }},
+    {"expand",
+     [](const Tensor& x) {
+       return expand(unsqueeze(x, 1), {2, -1, 5, 4, 2});
+     }},
+    {"slice", [](const Tensor& x) { return slice(x, 1, 1, {}, 2); }},
+    {"slice backwards", [](const Tensor& x) { return slice(x, 0, {}, {}, -2); }},
+    {"select", [](const Tensor& x) { return select(x, -2, -1); }},
+    {"split",
+     [](const Tensor& x) {
+       return split(x, {1, 0, 3}, 1)[2];
+     }},
+    {"chunk", [](const Tensor& x) { return chunk(x, 2, 0)[1]; }},
+    {"unbind", [](const Tensor& x) { return unbind(x, 1)[2]; }},
+    {"pad that cuts", [](const Tensor& x) { return pad(x, 1, -1, -2); }},
+};
+
+const Row copies[] = {
+    {"clone", [](const Tensor& x) { return clone(x); }},
+    {"contiguous", [](const Tensor& x) { return contiguous(transpose(x, 0, 1)); }},
+    {"reshape of a transpose",
+     [](const Tensor& x) {
+       return reshape(transpose(x, 0, 1), {3, 8});
+     }},
+    {"pad", [](const Tensor& x) { return pad(x, 1, 2, 1); }},
+    {"pad and cut", [](const Tensor& x) { return pad(x, 0, -1, 2); }},
+    {"tril", [](const Tensor& x) { return tril(x, -1); }},
+    {"triu", [](const Tensor& x) { return triu(x, 1); }},
+    {"cat",
+     [](const Tensor& x) {
+       return cat({x, slice(x, 1, 0, 0), slice(x, 1, 2, 3), x}, 1);
+     }},
+    {"stack",
+     [](const Tensor& x) {
+       return stack({x, x}, -1);
+     }},
+    {"all pieces",
+     [](const Tensor& x) {
+       auto p = split(x, 2, 1);
+       return cat({p[1], p[0]}, 0);
+     }},
+};
+
+Values range(std::optional<int64_t> start, std::optional<int64_t> stop, int64_t step) {
+  return slice(arange(7), 0, start, stop, step).to_vector<double>();
+}
+
+}  // namespace
+
+TEST_SUITE("views") {
+  TEST_CASE("views share storage and its version, copies do not") {
+    for (const Row& row : views) {
+      CAPTURE(row.name);
+      const Tensor x = whole_numbers({3, 4, 2}, 5), y = row.f(x);
+      CHECK(y.shares_storage(x));
+      const uint32_t before = x.version();
+      y.fill_(100);
+      CHECK(x.version() == before + 1);
+      CHECK(y.version() == before + 1);
+      double written = 0;
+      for (const double value : x.to_vector<double>()) written += value == 100;
+      CHECK(written > 0);
+    }
+    for (const Row& row : copies) {
+      CAPTURE(row.name);
+      const Tensor x = whole_numbers({3, 4, 2}, 5), y = row.f(x);
+      CHECK_FALSE(y.shares_storage(x));
+      CHECK(y.is_contiguous());
+    }
+  }
+
+  TEST_CASE("the backward of each is its adjoint, in any layout and for every order") {
+    for (const auto rows : {std::span<const Row>(views), std::span<const Row>(copies)})
+      for (const Row& row : rows) {
+        CAPTURE(row.name);
+        const Tensor x = whole_numbers({3, 4, 2}, 5);
+        check_adjoint(row.f, x);
+        if (std::string_view(row.name) != "view") check_adjoint(row.f, scattered(x));
+      }
+  }
+
+  TEST_CASE("slices follow Python") {
+    CHECK(range({}, {}, 1) == Values{0, 1, 2, 3, 4, 5, 6});
+    CHECK(range(2, 5, 1) == Values{2, 3, 4});
+    CHECK(range(-3, {}, 1) == Values{4, 5, 6});
+    CHECK(range({}, -5, 1) == Values{0, 1});
+    CHECK(range(1, 100, 3) == Values{1, 4});
+    CHECK(range(-100, 2, 1) == Values{0, 1});
+    CHECK(range({}, {}, -1) == Values{6, 5, 4, 3, 2, 1, 0});
+    CHECK(range(5, 1, -2) == Values{5, 3});
+    CHECK(range(100, -100, -3) == Values{6, 3, 0});
+    CHECK(range(-100, {}, -1) == Values{});
+    CHECK(range(4, 2, 1) == Values{});
+    CHECK(range(2, 2, -1) == Values{});
+    CHECK(range(3, {}, INT64_MAX) == Values{3});
+    CHECK(range(3, {}, INT64_MIN) == Values{3});
+    CHECK(slice(whole_numbers({2, 3}, 5), 1, {}, {}, -1).strides() == Strides{3, -1});
+  }
+
+  TEST_CASE("a view is made wherever the strides allow one") {
+    const Tensor x = arange(24, DType::f64), y = reshape(x, {2, 3, 4});
+    CHECK(reshape(transpose(y, 0, 1), {3, 2, 2, 2}).shares_storage(x));
+    CHECK(reshape(slice(y, 2, 0, 2), {6, 2}).shares_storage(x));
+    CHECK(reshape(slice(y, 0, {}, {}, -1), {2, 12}).shares_storage(x));
+    const Tensor flat = reshape(slice(y, 0, {}, {}, -1), {24});
+    CHECK_FALSE(flat.shares_storage(x));
+    CHECK(flat.to_vector<double>()[0] == 12);
+    CHECK(reshape(transpose(y, 0, 2), {4, 6}).to_vector<double>() == transpose(y, 0, 2).to_vector<double>());
+    CHECK(reshape(expand(scalar(2), {3, 4}), {2, 6}).to_vector<double>() == Values(12, 2));
+    CHECK(reshape(zeros({0, 4}), {2, 0, 7}).shape() == Shape{2, 0, 7});
+    CHECK(reshape(x, {24}).is_same(x));
+    CHECK(contiguous(x).is_same(x));
+  }
+
+  TEST_CASE("pieces and joins of odd sizes") {
+    const Tensor x = arange(7);
+    const auto sizes = [](const Tensors& pieces) {
+      Values list;
+      for (const Tensor& piece : pieces) list.push_back(static_cast<double>(piece.size(0)));
+      return list;
+    };
+    CHECK(sizes(split(x, 3)) == Values{3, 3, 1});
+    CHECK(sizes(split(x, 10)) == Values{7});
+    CHECK(sizes(split(zeros({0}), 3)) == Values{0});
+    CHECK(sizes(chunk(x, 3)) == Values{3, 3, 1});
+    CHECK(sizes(chunk(x, 5)) == Values{2, 2, 2, 1});
+    CHECK(unbind(zeros({2, 0}), 1).empty());
+    CHECK(cat({x, x, zeros({0}, DType::i64)}).to_vector<double>().size() == 14);
+    CHECK(pad(tensor({1, 2}), 0, 1, 2, -1).to_vector<double>() == Values{-1, 1, 2, -1, -1});
+    CHECK(pad(tensor({1, 2, 3}), 0, -2, 1).to_vector<double>() == Values{3, 0});
+    CHECK(tril(ones({2, 3}), -INT64_MAX).to_vector<double>() == Values(6, 0));
+    CHECK(triu(ones({2, 3}), INT64_MIN).to_vector<double>() == Values(6, 1));
+    CHECK(tril(full({2, 2}, NAN)).to_vector<double>()[1] == 0);
+  }
+
+  TEST_CASE("a piece nobody used costs no gradient, and an input nobody needs gets none") {
+    const Tensor x = whole_numbers({6}, 5), other = whole_numbers({2}, 5);
+    x.requires_grad_();
+    const Tensors pieces = split(x, 2);
+    cat({pieces[1], other}).backward(tensor<double>({1, 2, 3, 4}));
+    CHECK(x.grad().to_vector<double>() == Values{0, 0, 1, 2, 0, 0});
+    CHECK_FALSE(other.grad().defined());
+  }
+
+  TEST_CASE("integers and booleans are moved as well, without a node") {
+    const Tensor mask = tril(ones({3, 3}, DType::boolean));
+    CHECK(mask.to_vector<double>() == Values{1, 0, 0, 1, 1, 0, 1, 1, 1});
+    CHECK_FALSE(transpose(cat({mask, mask}), 0, 1).requires_grad());
+  }
+
+  TEST_CASE("errors") {
+    const Tensor x = zeros({2, 3});
+    CHECK_THROWS_WITH_AS(reshape(x, {4}),
+                         "reshape: [2, 3] f32 has 6 elements, [4] has 4; give a shape of as many elements", ShapeError);
+    CHECK_THROWS_WITH_AS(reshape(x, {-1, -1}),
+                         "reshape: more than one -1 in [-1, -1]; at most one size can be inferred", ShapeError);
+    CHECK_THROWS_WITH_AS(reshape(x, {-1, 4}),
+                         "reshape: cannot infer the -1 in [-1, 4]: [2, 3] f32 has 6 elements, the other sizes have "
+                         "product 4; give sizes that divide",
+                         ShapeError);
+    CHECK_THROWS_AS(reshape(zeros({0}), {-1, 0}), ShapeError);
+    CHECK_THROWS_WITH_AS(reshape(x, {-2, 3}), "reshape: negative size in [-2, 3]; only -1 has a meaning", ShapeError);
+    CHECK_THROWS_WITH_AS(view(mT(x), {6}),
+                         "view: [3, 2] f32 with strides [1, 3] cannot be seen as [6] without a copy; use reshape",
+                         ShapeError);
+    CHECK_THROWS_WITH_AS(flatten(x, 1, 0), "flatten: the first dim 1 comes after the last 0 in [2, 3] f32; swap them",
+                         ShapeError);
+    CHECK_THROWS_AS(transpose(x, 0, 2), IndexError);
+    CHECK_THROWS_WITH_AS(mT(zeros({3})), "mT: [3] f32 has rank 1; it needs two dims to swap", ShapeError);
+    CHECK_THROWS_WITH_AS(permute(x, {0}), "permute: 1 dims [0] for [2, 3] f32; name each of its 2 dims once",
+                         ShapeError);
+    CHECK_THROWS_WITH_AS(permute(x, {1, -1}),
+                         "permute: dim 1 is named twice in [1, -1] for [2, 3] f32; name each dim once", ShapeError);
+    CHECK_THROWS_WITH_AS(expand(x, {4, 3}), "expand: cannot expand [2, 3] to [4, 3] (dim -2: 2 vs 4)", ShapeError);
+    CHECK_THROWS_WITH_AS(
+        expand(x, {-1, 2, 3}),
+        "expand: cannot expand [2, 3] f32 to [-1, 2, 3] (dim -3: -1); -1 keeps the size of a dim that x has",
+        ShapeError);
+    CHECK_THROWS_AS(expand(x, {3}), ShapeError);
+    CHECK_THROWS_WITH_AS(slice(x, 0, 0, 1, 0),
+                         "slice: step 0 along dim 0 of [2, 3] f32; use a positive or negative step", ValueError);
+    CHECK_THROWS_WITH_AS(select(x, 1, 3), "select: index 3 is out of range for dim 1 of [2, 3] f32; use -3 to 2",
+                         IndexError);
+    CHECK_THROWS_WITH_AS(split(x, 0), "split: pieces of size 0 along dim 0 of [2, 3] f32; the size must be positive",
+                         ValueError);
+    CHECK_THROWS_WITH_AS(split(x, {1, 1}, 1),
+                         "split: sizes [1, 1] sum to 2, dim 1 of [2, 3] f32 has 3; they must agree", ShapeError);
+    CHECK_THROWS_AS(split(x, {4, -1}, 1), ValueError);
+    CHECK_THROWS_WITH_AS(chunk(x, 0), "chunk: 0 chunks of [2, 3] f32; ask for at least one", ValueError);
+    CHECK_THROWS_WITH_AS(cat({}), "cat: no tensors; pass at least one", ShapeError);
+    CHECK_THROWS_WITH_AS(cat({scalar(1)}), "cat: [] f32 has no dims to join along; use stack", ShapeError);
+    CHECK_THROWS_WITH_AS(
+        cat({x, zeros({2, 2})}),
+        "cat: shapes differ outside dim 0: input 0 is [2, 3] f32, input 1 is [2, 2] f32; only dim 0 may differ",
+        ShapeError);
+    CHECK_THROWS_WITH_AS(
+        cat({x, zeros({2, 3}, DType::f64)}),
+        "cat: dtypes differ: input 0 is [2, 3] f32, input 1 is [2, 3] f64; convert with to(x, DType::f32)", DTypeError);
+    CHECK_THROWS_WITH_AS(stack({x, zeros({2})}),
+                         "stack: shapes differ: input 0 is [2, 3] f32, input 1 is [2] f32; all must be equal",
+                         ShapeError);
+    CHECK_THROWS_WITH_AS(pad(x, 1, -2, -2),
+                         "pad: before = -2 and after = -2 cut more than dim 1 of [2, 3] f32 has; cut at most 3",
+                         ShapeError);
+    CHECK_THROWS_WITH_AS(tril(zeros({3})), "tril: [3] f32 has rank 1; it needs the two dims of a matrix", ShapeError);
+    CHECK_THROWS_AS(unsqueeze(zeros({1, 1, 1, 1, 1, 1, 1, 1}), 0), ShapeError);
+  }
+}
