@@ -1,5 +1,6 @@
 // Cumulative sums along one dim of strided memory. Not reductions (reduce.cpp). Next: reduce.h.
 #include <algorithm>
+#include <cstdlib>
 
 #include "../../autograd/parallel.h"
 #include "../../autograd/strided.h"
@@ -24,11 +25,17 @@ void scan(const StridedLoop& loop, int64_t n, const char* x, int64_t x_step, cha
                    const char* from = x + at[1] + first * x_next;
                    char* to = y + at[0] + first * y_next;
                    Sum sum[width] = {};
-                   for (int64_t i = 0; i < n; ++i, from += x_step, to += y_step)
-                     for (int64_t j = 0; j < count; ++j) {
-                       sum[j] += convert<Sum>(*reinterpret_cast<const T*>(from + j * x_next));
-                       *reinterpret_cast<T*>(to + j * y_next) = convert<T>(sum[j]);
-                     }
+                   const auto step = [&](int64_t i, int64_t j) {
+                     sum[j] += convert<Sum>(*reinterpret_cast<const T*>(from + i * x_step + j * x_next));
+                     *reinterpret_cast<T*>(to + i * y_step + j * y_next) = convert<T>(sum[j]);
+                   };
+                   if (std::abs(y_step) < std::abs(y_next)) {
+                     for (int64_t j = 0; j < count; ++j)
+                       for (int64_t i = 0; i < n; ++i) step(i, j);
+                   } else {
+                     for (int64_t i = 0; i < n; ++i)
+                       for (int64_t j = 0; j < count; ++j) step(i, j);
+                   }
                  }
                });
 }

@@ -204,7 +204,14 @@ class Walk {
       const int64_t at = begin % reduced_.inner(), step = reduced_.inner_step();
       char* p = base + reduced_.offset(begin / reduced_.inner(), last) + at * step;
       int64_t count = std::min(reduced_.inner() - at, end - begin);
-      if (dense) {
+      if constexpr (!requires { Op::columns; }) {  // turned into rows, 16 at a time: a line of cache each
+        count = std::min<int64_t>(count, dense_run / 16);
+        for (int64_t j = 0; j < width; j += 16) {
+          const int64_t group = std::min<int64_t>(16, width - j);
+          copy_(reinterpret_cast<char*>(buffer), p + j * kept_.inner_step(), group, count, kept_.inner_step(), step);
+          for (int64_t k = 0; k < group; ++k) Op::row(s[j + k], buffer + k * count, count, begin);
+        }
+      } else if (dense) {
         Op::columns(s, p, width, count, step, begin);
       } else {
         count = std::min(count, dense_run / width);

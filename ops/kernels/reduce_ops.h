@@ -172,6 +172,12 @@ struct ExtremeOp {
     const T y = best(x, n);
     if (!better(y, s.value)) return;
     int64_t i = 0;
+    if constexpr (std::is_floating_point_v<T>) {
+      using V = Lanes<T>;
+      const Mask<T> wanted_nan(y != y);
+      const auto found = [&](const V& v) { return ((v == V(y)) | (isnan(v) & wanted_nan)).any(); };
+      while (i + V::size <= n && !found(V::load(x + i))) i += V::size;
+    }
     while (x[i] != y && (y == y || x[i] == x[i])) ++i;
     s = {x[i], first + i};
   }
@@ -228,7 +234,7 @@ struct TruthOp {
   static int64_t result(const State& s, int64_t) { return s; }
 };
 
-/// ln Σe^x as most + ln Σe^(x - most).
+/// ln Σe^x as most + ln Σe^(x - most). Without a column loop: the walk turns columns into rows first.
 template <class T>
 struct LogSumExpOp {
   using Element = T;
@@ -248,10 +254,6 @@ struct LogSumExpOp {
       block.sum = lane_tree_sum<double>(terms, n, [](const auto& w) { return w; });
     }
     merge(s, block);
-  }
-  static void columns(State* s, const char* rows, int64_t width, int64_t count, int64_t step, int64_t) {
-    for (int64_t r = 0; r < count; ++r, rows += step)
-      for (int64_t j = 0; j < width; ++j) row(s[j], reinterpret_cast<const T*>(rows) + j, 1, 0);
   }
   static void merge(State& a, const State& b) {
     if (!std::isfinite(a.most) || !std::isfinite(b.most)) {  // -inf adds nothing, +inf and NaN win
