@@ -55,10 +55,9 @@ struct Attention {
     const Tensor y = detail::empty_heads({q.size(0), q.size(1), q.size(2), v.size(3)}, q.dtype());
     const Tensor lse = empty({q.size(0), q.size(1), q.size(2)}, q.dtype() == DType::f64 ? DType::f64 : DType::f32);
     const Tensor qs = detail::contiguous_rows(q), ks = detail::contiguous_rows(k), vs = detail::contiguous_rows(v);
-    dispatch(q.dtype(), [&]<class T> {
-      if constexpr (!std::is_same_v<T, bool> && !std::is_same_v<T, int64_t>)
-        kernels::attention_forward<T>(size(q, k, v), rows<T>(qs), rows<T>(ks), rows<T>(vs), rows_of_mask(mask),
-                                      fresh_rows<T>(y), detail::fresh<compute_t<T>>(lse));
+    detail::dispatch_floating(q.dtype(), [&]<class T> {
+      kernels::attention_forward<T>(size(q, k, v), rows<T>(qs), rows<T>(ks), rows<T>(vs), rows_of_mask(mask),
+                                    fresh_rows<T>(y), detail::fresh<compute_t<T>>(lse));
     });
     c.save(lse);
     return y;
@@ -72,11 +71,10 @@ struct Attention {
     const Tensor dq = made(0, q), dk = made(1, k), dv = made(2, v);
     const Tensor qs = detail::contiguous_rows(q), ks = detail::contiguous_rows(k), vs = detail::contiguous_rows(v),
                  gs = detail::contiguous_rows(g);
-    dispatch(q.dtype(), [&]<class T> {
-      if constexpr (!std::is_same_v<T, bool> && !std::is_same_v<T, int64_t>)
-        kernels::attention_backward<T>(size(q, k, v), rows<T>(qs), rows<T>(ks), rows<T>(vs), rows_of_mask(mask),
-                                       lse.data<compute_t<T>>(), rows<T>(gs), fresh_rows<T>(dq), fresh_rows<T>(dk),
-                                       fresh_rows<T>(dv));
+    detail::dispatch_floating(q.dtype(), [&]<class T> {
+      kernels::attention_backward<T>(size(q, k, v), rows<T>(qs), rows<T>(ks), rows<T>(vs), rows_of_mask(mask),
+                                     lse.data<compute_t<T>>(), rows<T>(gs), fresh_rows<T>(dq), fresh_rows<T>(dk),
+                                     fresh_rows<T>(dv));
     });
     return {dq, dk, dv, {}};
   }

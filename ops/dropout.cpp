@@ -19,10 +19,8 @@ struct Dropout {
 
   Tensor forward(Context&, const Tensor& x) const {
     const Tensor from = dense(x), y = empty(x.shape(), x.dtype());
-    dispatch(x.dtype(), [&]<class T> {
-      if constexpr (!std::is_same_v<T, bool> && !std::is_same_v<T, int64_t>)
-        kernels::dropout<T>(x.numel(), p, ticket, from.data<T>(), detail::fresh<T>(y));
-    });
+    detail::dispatch_floating(
+        x.dtype(), [&]<class T> { kernels::dropout<T>(x.numel(), p, ticket, from.data<T>(), detail::fresh<T>(y)); });
     return y;
   }
   Grads backward(Context&, const Tensor& g) const { return {apply(*this, g)}; }

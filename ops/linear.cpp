@@ -44,13 +44,11 @@ struct Linear {
     const int64_t rows = out == 0 ? 0 : y.numel() / out;
     const detail::RowView input = detail::rows_of(x);
     const Tensor w = in_dtype(weight, x.dtype()), b = bias.defined() ? dense(in_dtype(bias, x.dtype())) : bias;
-    dispatch(x.dtype(), [&]<class T> {
-      if constexpr (!std::is_same_v<T, bool> && !std::is_same_v<T, int64_t>) {
-        T* to = detail::fresh<T>(y);
-        if (b.defined()) fill_rows(to, b.data<T>(), rows, out);
-        kernels::gemm<T, T>(rows, out, in, 1, {input.data<T>(), input.stride, 1}, transposed<T>(w), b.defined() ? 1 : 0,
-                            to, out);
-      }
+    detail::dispatch_floating(x.dtype(), [&]<class T> {
+      T* to = detail::fresh<T>(y);
+      if (b.defined()) fill_rows(to, b.data<T>(), rows, out);
+      kernels::gemm<T, T>(rows, out, in, 1, {input.data<T>(), input.stride, 1}, transposed<T>(w), b.defined() ? 1 : 0,
+                          to, out);
     });
     return y;
   }
@@ -64,10 +62,9 @@ struct Linear {
         [&] {
           Tensor dx = empty(x.shape(), x.dtype());
           const Tensor w = in_dtype(weight, x.dtype());
-          dispatch(x.dtype(), [&]<class T> {
-            if constexpr (!std::is_same_v<T, bool> && !std::is_same_v<T, int64_t>)
-              kernels::gemm<T, T>(in == 0 ? 0 : dx.numel() / in, in, out, 1, {gs.data<T>(), gs.stride, 1}, matrix<T>(w),
-                                  0, detail::fresh<T>(dx), in);
+          detail::dispatch_floating(x.dtype(), [&]<class T> {
+            kernels::gemm<T, T>(in == 0 ? 0 : dx.numel() / in, in, out, 1, {gs.data<T>(), gs.stride, 1}, matrix<T>(w),
+                                0, detail::fresh<T>(dx), in);
           });
           return dx;
         },

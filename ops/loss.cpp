@@ -85,15 +85,13 @@ struct CrossEntropy {
     const bool each = options.reduction == Reduction::none;
     const Tensor losses = each ? empty(targets.shape(), wide) : Tensor{}, lse = empty({x.rows}, wide);
     double total = 0;
-    dispatch(logits.dtype(), [&]<class T> {
-      if constexpr (!std::is_same_v<T, bool> && !std::is_same_v<T, int64_t>) {
-        using C = compute_t<T>;
-        const auto found = kernels::cross_entropy_forward<T>(
-            x.rows, x.width, x.data<T>(), x.stride, t.data<int64_t>(), options.ignore_index,
-            each ? detail::fresh<C>(losses) : nullptr, detail::fresh<C>(lse));
-        if (found.bad_row >= 0) fail_target(name, targets, found.bad_row, x.width);
-        if (found.count > 0) total = found.loss * share(options, found.count);
-      }
+    detail::dispatch_floating(logits.dtype(), [&]<class T> {
+      using C = compute_t<T>;
+      const auto found = kernels::cross_entropy_forward<T>(
+          x.rows, x.width, x.data<T>(), x.stride, t.data<int64_t>(), options.ignore_index,
+          each ? detail::fresh<C>(losses) : nullptr, detail::fresh<C>(lse));
+      if (found.bad_row >= 0) fail_target(name, targets, found.bad_row, x.width);
+      if (found.count > 0) total = found.loss * share(options, found.count);
     });
     c.save(lse);
     if (each) return wide == logits.dtype() ? losses : to(losses, logits.dtype());
@@ -107,13 +105,11 @@ struct CrossEntropy {
     const bool each = options.reduction == Reduction::none;
     const double scale = each ? 1 : g.item() * share(options, count_kept(targets, options.ignore_index));
     const Tensor scales = each ? dense(g.dtype() == lse.dtype() ? g : to(g, lse.dtype())) : Tensor{};
-    dispatch(logits.dtype(), [&]<class T> {
-      if constexpr (!std::is_same_v<T, bool> && !std::is_same_v<T, int64_t>) {
-        using C = compute_t<T>;
-        kernels::cross_entropy_backward<T>(x.rows, x.width, x.data<T>(), x.stride, t.data<int64_t>(),
-                                           options.ignore_index, lse.data<C>(), scale,
-                                           each ? scales.data<C>() : nullptr, detail::fresh<T>(dx), x.width);
-      }
+    detail::dispatch_floating(logits.dtype(), [&]<class T> {
+      using C = compute_t<T>;
+      kernels::cross_entropy_backward<T>(x.rows, x.width, x.data<T>(), x.stride, t.data<int64_t>(),
+                                         options.ignore_index, lse.data<C>(), scale, each ? scales.data<C>() : nullptr,
+                                         detail::fresh<T>(dx), x.width);
     });
     return {dx, {}};
   }

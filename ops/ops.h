@@ -237,12 +237,13 @@ struct CrossEntropyOptions {
   Reduction reduction = Reduction::mean;
 };
 /// −ln softmax(logits)[target] for logits (…, V) and targets (…) i64, by logsumexp. The mean is over kept rows; over none it is 0.
-/// IndexError naming position and value for a target outside [0, V).
+/// IndexError naming position and value for a target outside [0, V). The result has the logits' dtype; bf16 rows are summed in f32.
 Tensor cross_entropy(const Tensor& logits, const Tensor& targets, CrossEntropyOptions options = {});
 /// −log_probs[target], reduced as cross_entropy.
 Tensor nll_loss(const Tensor& log_probs, const Tensor& targets, CrossEntropyOptions options = {});
+/// (x − target)²; the shapes must be equal (ShapeError), as a broadcast loss is a silent mistake.
 Tensor mse_loss(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean);
-/// max(x, 0) − x·t + ln(1 + e^(−|x|)).
+/// max(x, 0) − x·t + ln(1 + e^(−|x|)); the shapes must be equal.
 Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean);
 
 // ---------------------------------------------------------------- attention and rotary positions
@@ -252,14 +253,15 @@ enum class RopeLayout { adjacent, half };
 struct RopeTable {
   Tensor cos, sin;  // (positions, r/2) for r rotated dims
 };
-/// Row p holds cos(p·θ^(−2i/r)) and sin(…), p in [0, max_positions); Su et al. 2021. ValueError for odd r.
+/// Row p holds cos(p·θ^(−2i/r)) and sin(…), p in [0, max_positions); Su et al. 2021. dtype is f32 (for f32 and bf16 activations) or f64.
+/// ValueError for odd r.
 RopeTable rope_table(int64_t max_positions, int64_t rotary_dim, double theta = 10000.0, DType dtype = DType::f32);
 /// Rotates the first r entries of the last dim of x (B, H, T, Dh) or (B, T, Dh) or (T, Dh) by position: pairs (x₂ᵢ, x₂ᵢ₊₁) (adjacent) or (xᵢ, xᵢ₊r/2) (half).
-/// positions: i64 (T) or (B, T), undefined for 0 … T−1. IndexError for a position outside the table.
+/// positions: i64 (T) or (B or 1, T), undefined for 0 … T−1. IndexError for a position outside the table.
 Tensor rope(const Tensor& x, const RopeTable& table, const Tensor& positions = {}, RopeLayout layout = RopeLayout::adjacent);
 
 struct AttentionOptions {
-  Tensor mask = {};     ///< bool, true = may attend: (Tq, Tk), (B, Tq, Tk) meaning (B, 1, Tq, Tk), or (B or 1, H or 1, Tq, Tk)
+  Tensor mask = {};     ///< bool, true = may attend: (Tq, Tk), (B, Tq, Tk) meaning (B, 1, Tq, Tk), or (B, H, Tq, Tk); any size may be 1
   bool causal = false;  ///< query i of Tq attends keys up to i + Tk − Tq
   double scale = 0;     ///< 0: 1/√Dh
 };

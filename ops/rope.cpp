@@ -48,11 +48,10 @@ struct Rope {
     const Tensor from = detail::contiguous_rows(x), y = empty_like_heads(from);
     const Tensor cosines = dense(cos), sines = dense(sin), at = positions.defined() ? dense(positions) : positions;
     const int64_t batch_stride = at.defined() && at.dim() == 2 && at.size(0) > 1 ? at.size(1) : 0;
-    dispatch(x.dtype(), [&]<class T> {
-      if constexpr (!std::is_same_v<T, bool> && !std::is_same_v<T, int64_t>)
-        kernels::rope<T>(size, heads(from, from.data<T>()), cosines.data<compute_t<T>>(), sines.data<compute_t<T>>(),
-                         at.defined() ? at.data<int64_t>() : nullptr, batch_stride, inverse,
-                         heads(y, detail::fresh<T>(y)));
+    detail::dispatch_floating(x.dtype(), [&]<class T> {
+      kernels::rope<T>(size, heads(from, from.data<T>()), cosines.data<compute_t<T>>(), sines.data<compute_t<T>>(),
+                       at.defined() ? at.data<int64_t>() : nullptr, batch_stride, inverse,
+                       heads(y, detail::fresh<T>(y)));
     });
     return y;
   }

@@ -13,6 +13,17 @@ T* fresh(const Tensor& y) {
   return static_cast<T*>(y.body()->storage->data) + y.offset();
 }
 
+/// Calls f.operator()<T>() with the element type of a floating dtype.
+template <class F>
+void dispatch_floating(DType dtype, F&& f) {
+  if (dtype == DType::f32)
+    f.template operator()<float>();
+  else if (dtype == DType::f64)
+    f.template operator()<double>();
+  else
+    f.template operator()<bf16>();
+}
+
 /// rows × width elements, each row contiguous, `stride` elements from row to row. `tensor` holds the memory.
 struct RowView {
   Tensor tensor;

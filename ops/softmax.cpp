@@ -17,9 +17,7 @@ void along(const Tensor& x, int dim, F&& f) {
   const std::span<const int64_t> sizes = x.shape();
   const auto at = static_cast<size_t>(dim);
   const int64_t outer = numel(sizes.first(at)), n = sizes[at], inner = numel(sizes.subspan(at + 1));
-  dispatch(x.dtype(), [&]<class T> {
-    if constexpr (!std::is_same_v<T, bool> && !std::is_same_v<T, int64_t>) f.template operator()<T>(outer, n, inner);
-  });
+  detail::dispatch_floating(x.dtype(), [&]<class T> { f.template operator()<T>(outer, n, inner); });
 }
 
 // Note [Backward as an op]: the rule is a kernel of its own, recorded by a walk that records, with its definition for what comes after. So the

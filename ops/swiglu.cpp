@@ -31,10 +31,8 @@ struct Swiglu {
   Tensor forward(Context&, const Tensor& gate, const Tensor& up) const {
     const Tensor y = empty(gate.shape(), gate.dtype());
     const detail::RowView a = detail::rows_of(gate), b = detail::rows_of(up);
-    dispatch(gate.dtype(), [&]<class T> {
-      if constexpr (!std::is_same_v<T, bool> && !std::is_same_v<T, int64_t>)
-        kernels::glu_forward<T>(kernels::Gate::silu, a.rows, a.width, rows<T>(a), rows<T>(b),
-                                fresh_rows<T>(y, a.width));
+    detail::dispatch_floating(gate.dtype(), [&]<class T> {
+      kernels::glu_forward<T>(kernels::Gate::silu, a.rows, a.width, rows<T>(a), rows<T>(b), fresh_rows<T>(y, a.width));
     });
     return y;
   }
@@ -43,10 +41,9 @@ struct Swiglu {
     const detail::RowView a = detail::rows_of(c.input(0)), b = detail::rows_of(c.input(1)), gs = detail::rows_of(g);
     const Tensor da = c.needs(0) ? empty(g.shape(), g.dtype()) : Tensor{},
                  db = c.needs(1) ? empty(g.shape(), g.dtype()) : Tensor{};
-    dispatch(g.dtype(), [&]<class T> {
-      if constexpr (!std::is_same_v<T, bool> && !std::is_same_v<T, int64_t>)
-        kernels::glu_backward<T>(kernels::Gate::silu, a.rows, a.width, rows<T>(a), rows<T>(b), rows<T>(gs),
-                                 fresh_rows<T>(da, a.width), fresh_rows<T>(db, a.width));
+    detail::dispatch_floating(g.dtype(), [&]<class T> {
+      kernels::glu_backward<T>(kernels::Gate::silu, a.rows, a.width, rows<T>(a), rows<T>(b), rows<T>(gs),
+                               fresh_rows<T>(da, a.width), fresh_rows<T>(db, a.width));
     });
     return {da, db};
   }
