@@ -24,9 +24,13 @@ std::string type_name(const Module& m) {
 
 /// 1234567 as "1,234,567".
 std::string grouped(int64_t n) {
-  std::string s = std::to_string(n);
-  for (auto at = static_cast<int64_t>(s.size()) - 3; at > 0; at -= 3) s.insert(static_cast<size_t>(at), ",");
-  return s;
+  const std::string digits = std::to_string(n);
+  std::string text;
+  for (size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) text += ',';
+    text += digits[i];
+  }
+  return text;
 }
 
 struct Printer final : Visitor {
@@ -34,16 +38,15 @@ struct Printer final : Visitor {
 
   /// "  q_proj" at the depth of its path.
   static std::string indented(const std::string& path) {
-    size_t depth = 0;
+    if (path.empty()) return path;
+    size_t depth = 1;
     for (const char c : path) depth += c == '.' ? 1 : 0;
-    const size_t dot = path.rfind('.');
-    return path.empty() ? ""
-                        : std::string(2 * depth + 2, ' ') + (dot == std::string::npos ? path : path.substr(dot + 1));
+    return fmt::format("{:{}}{}", "", 2 * depth, path.substr(path.rfind('.') + 1));  // npos + 1 is 0
   }
   void line(const std::string& left, const std::string& right) { text += fmt::format("{:<48} {:>20}\n", left, right); }
 
   void on_module(const std::string& path, Module& m) override {
-    line(path.empty() ? type_name(m) : indented(path) + ": " + type_name(m), grouped(count_parameters(m)));
+    line(indented(path) + (path.empty() ? "" : ": ") + type_name(m), grouped(count_parameters(m)));
   }
   void on_parameter(const std::string& path, Parameter& p) override {
     line(indented(path) + " " + p.describe() + (p.requires_grad() ? "" : " frozen"), grouped(p.numel()));

@@ -71,9 +71,9 @@ TEST_SUITE("safetensors") {
   TEST_CASE("golden files load or are refused as they must") {
     const auto expected = nlohmann::json::parse(bytes_of(golden + "expected.json"));
     REQUIRE(expected.size() == 9);
-    for (const auto& [name, row] : expected.items()) {
-      CAPTURE(name);
-      CHECK(refusal(golden + name + ".safetensors").empty() == row["load"].get<bool>());
+    for (const auto& row : expected.items()) {
+      CAPTURE(row.key());
+      CHECK(refusal(golden + row.key() + ".safetensors").empty() == row.value()["load"].get<bool>());
     }
     const TensorFile plain = read_safetensors(golden + "ok_plain.safetensors");
     CHECK(plain.tensors.at("a").to_vector() == std::vector<float>{1.5, -2, 0.25});
@@ -214,9 +214,9 @@ TEST_SUITE("safetensors") {
     const TensorFile back = read_safetensors(path);
     CHECK(back.metadata == metadata);
     REQUIRE(back.tensors.size() == tensors.size());
-    for (const auto& [name, t] : tensors) {
-      CAPTURE(name);
-      const Tensor a = dense(t), b = back.tensors.at(name);
+    for (const auto& named : tensors) {
+      CAPTURE(named.first);
+      const Tensor a = dense(named.second), b = back.tensors.at(named.first);
       REQUIRE(b.shape() == a.shape());
       REQUIRE(b.dtype() == a.dtype());
       CHECK((a.numel() == 0 ||
