@@ -32,12 +32,15 @@ void TransformerConfig::validate() const {
     if constexpr (std::is_integral_v<std::remove_cvref_t<decltype(value)>>) {
       if (value < 1 || value > largest) fail<ValueError>("config: {} is {}; it must be 1 to {}", name, value, largest);
     } else {
-      if (!(value > 0) || !std::isfinite(value)) fail<ValueError>("config: {} is {}; it must be positive and finite", name, value);
+      if (!(value > 0) || !std::isfinite(value))
+        fail<ValueError>("config: {} is {}; it must be positive and finite", name, value);
     }
   });
   if (d_model % n_heads != 0) fail<ValueError>("config: n_heads {} does not divide d_model {}", n_heads, d_model);
-  if (n_heads % n_kv_heads != 0) fail<ValueError>("config: n_kv_heads {} does not divide n_heads {}", n_kv_heads, n_heads);
-  if (head_dim() % 2 != 0) fail<ValueError>("config: d_model/n_heads is {}; rotary positions need an even head width", head_dim());
+  if (n_heads % n_kv_heads != 0)
+    fail<ValueError>("config: n_kv_heads {} does not divide n_heads {}", n_kv_heads, n_heads);
+  if (head_dim() % 2 != 0)
+    fail<ValueError>("config: d_model/n_heads is {}; rotary positions need an even head width", head_dim());
 }
 
 std::string TransformerConfig::to_json() const {
@@ -55,8 +58,11 @@ TransformerConfig TransformerConfig::from_json(const std::string& text) {
     known.insert(name);
     const auto it = json.find(name);
     if (it == json.end()) fail<FormatError>("config: {} is missing", name);
-    const bool fits = std::is_integral_v<std::remove_cvref_t<decltype(value)>> ? it->is_number_integer() : it->is_number();
-    if (!fits) fail<FormatError>("config: {} is {}; expected a {}", name, it->dump(), it->is_number() ? "whole number" : "number");
+    const bool fits =
+        std::is_integral_v<std::remove_cvref_t<decltype(value)>> ? it->is_number_integer() : it->is_number();
+    if (!fits)
+      fail<FormatError>("config: {} is {}; expected a {}", name, it->dump(),
+                        it->is_number() ? "whole number" : "number");
     value = it->template get<std::remove_cvref_t<decltype(value)>>();
   });
   for (const auto& [name, value] : json.items())

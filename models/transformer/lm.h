@@ -16,10 +16,10 @@ struct TransformerArgs {
 
 struct Transformer : Layer<Transformer> {
   TransformerConfig config;
-  Embedding token_embedding;       // (V, D)
+  Embedding token_embedding;  // (V, D)
   List<TransformerBlock> layers;
   RMSNorm norm;
-  Linear lm_head;                  // (V, D)
+  Linear lm_head;  // (V, D)
   RotaryEmbedding rope;
 
   /// ValueError for an invalid config. Weights start as nn/init.h says.
