@@ -204,7 +204,7 @@ Tensor cumsum(const Tensor& x, int64_t dim);
 Tensor embedding(const Tensor& table, const Tensor& ids);
 /// out[i][j] = x[index[i][j]][j] along dim 0, and so on; index has x's rank and fits inside x in the other dims.
 Tensor gather(const Tensor& x, int64_t dim, const Tensor& index);
-/// x with src added at index along dim; the adjoint of gather.
+/// x with src added at index along dim; src has index's shape; the adjoint of gather.
 Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src);
 /// x[…, index, …] along dim, index of rank 1 (negative counts from the end).
 Tensor index_select(const Tensor& x, int64_t dim, const Tensor& index);
@@ -216,7 +216,7 @@ Tensor one_hot(const Tensor& ids, int64_t classes, DType dtype = DType::i64);
 
 /// (…, M, K)·(…, K, N), batch dims broadcast; a vector on either side acts as a row or column and its dim is dropped. All dtypes but bool.
 Tensor matmul(const Tensor& a, const Tensor& b);
-/// x (…, in) · weight (out, in)ᵀ + bias (out). An f32 weight goes with bf16 x (rounded once per version; its gradient is f32).
+/// x (…, in) · weight (out, in)ᵀ + bias (out). f32 parameters go with bf16 x: rounded for the product, their gradients f32.
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
 
 // ---------------------------------------------------------------- softmax, norms, losses
