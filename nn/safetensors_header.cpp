@@ -29,7 +29,7 @@ struct RawEntry {
 /// Receives the events of `{"name": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}, "__metadata__": {"k": "v"}}` and refuses all others.
 class Events : public nlohmann::json_sax<nlohmann::json> {
  public:
-  std::vector<RawEntry> entries;
+  std::deque<RawEntry> entries;
   std::map<std::string, std::string> metadata;
   std::string fault;
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <string>
 #include <string_view>
@@ -28,7 +29,7 @@ struct TensorEntry {
 };
 
 struct SafetensorsHeader {
-  std::vector<TensorEntry> entries;  // in the order of their data
+  std::deque<TensorEntry> entries;  // in the order of their data; a deque: no single block outgrows the file
   std::map<std::string, std::string> metadata;
 };
 
