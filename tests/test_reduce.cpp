@@ -56,6 +56,8 @@ TEST_SUITE("reduce") {
       for (int64_t dim = 0; dim < 3; ++dim) check_adjoint([=](const Tensor& t) { return cumsum(t, dim); }, in);
     }
     check_adjoint([](const Tensor& t) { return sum(t, {0}); }, zeros({0, 3}, DType::f64));
+    const Tensor a = ones({1}).requires_grad_(), b = ones({1, 2});
+    CHECK(grad({sum(a * b)}, {a})[0].to_vector<double>() == Values{2});
     const Tensor y = zeros({2, 3}).requires_grad_();
     const Tensor g = grad({sum(y)}, {y})[0];
     CHECK(g.strides() == Strides{0, 0});
