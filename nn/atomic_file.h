@@ -21,7 +21,8 @@ class AtomicFile {
 
   /// Appends bytes. IoError when the disk is full.
   void write(const void* data, size_t bytes);
-  /// Syncs the data, gives the file its name, and syncs the folder, so that a power cut keeps the old file or the new one.
+  /// Syncs the data, gives the file its name, and syncs the folder, so that a power cut keeps the old file or the new
+  /// one.
   void commit();
 
  private:

@@ -16,7 +16,8 @@ concept UnaryModule = std::derived_from<M, Module> && requires(const M& m, const
   { m(x) } -> std::convertible_to<Tensor>;
 };
 
-/// x through layers 0, 1, 2 … in turn; they are its children under these names. Sequential(Linear(2, 8), Tanh(), Linear(8, 1)).
+/// x through layers 0, 1, 2 … in turn; they are its children under these names. Sequential(Linear(2, 8), Tanh(),
+/// Linear(8, 1)).
 class Sequential : public Layer<Sequential> {
  public:
   Sequential() = default;

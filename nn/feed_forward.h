@@ -16,8 +16,8 @@ struct FeedForwardOptions {
   bool bias = false;
 };
 
-/// Plain (Vaswani et al. 2017): down(act(up x)). Gated (Shazeer 2020): down(act(gate x) · up x), which is GLU for sigmoid, ReGLU for relu, GeGLU for gelu and SwiGLU
-/// for silu, the default. (…, D) to (…, D) through (…, F).
+/// Plain (Vaswani et al. 2017): down(act(up x)). Gated (Shazeer 2020): down(act(gate x) · up x), which is GLU for
+/// sigmoid, ReGLU for relu, GeGLU for gelu and SwiGLU for silu, the default. (…, D) to (…, D) through (…, F).
 struct FeedForward : Layer<FeedForward> {
   std::optional<Linear> gate_proj;  // (F, D)
   Linear up_proj, down_proj;        // (F, D), (D, F)
@@ -28,7 +28,8 @@ struct FeedForward : Layer<FeedForward> {
   void visit(Visitor& v) override;
 };
 
-/// 8/3·d_model rounded up to a multiple: the width at which a gated network has as many parameters as a plain one of width 4·d_model.
+/// 8/3·d_model rounded up to a multiple: the width at which a gated network has as many parameters as a plain one of
+/// width 4·d_model.
 int64_t gated_width(int64_t d_model, int64_t multiple = 64);
 
 }  // namespace tapestry

@@ -18,8 +18,8 @@ namespace tapestry {
 
 class Module;
 
-/// Receives the members of a module, and of its children, with their paths ("layers.3.attention.q_proj.weight"). A visitor overrides what it
-/// wants to see; a module calls the three verbs.
+/// Receives the members of a module, and of its children, with their paths ("layers.3.attention.q_proj.weight"). A
+/// visitor overrides what it wants to see; a module calls the three verbs.
 class Visitor {
  public:
   virtual ~Visitor() = default;
@@ -40,11 +40,13 @@ class Visitor {
   std::string path_;
 };
 
-/// What every module has: a list of its members, a mode, and a place in a tree. A module is a value: a copy shares nothing with its original.
+/// What every module has: a list of its members, a mode, and a place in a tree. A module is a value: a copy shares
+/// nothing with its original.
 class Module {
  public:
   Module() = default;
-  // The place in a tree and the hooks belong to the object, not to its value: copies and moved modules start without, an assigned one keeps its own.
+  // The place in a tree and the hooks belong to the object, not to its value: copies and moved modules start without,
+  // an assigned one keeps its own.
   Module(const Module& other) noexcept : training_(other.training_) {}  // noexcept: vectors of modules grow by moving
   Module& operator=(const Module& other) noexcept {
     training_ = other.training_;
@@ -63,7 +65,8 @@ class Module {
   /// Where the last outermost call placed it: "layers.3.attention", or "" for the root and before any call.
   [[nodiscard]] const std::string& path() const;
 
-  /// `fn` sees the first argument of every call (if that is a tensor), or the result; a defined tensor it returns replaces it. Lives with the handle.
+  /// `fn` sees the first argument of every call (if that is a tensor), or the result; a defined tensor it returns
+  /// replaces it. Lives with the handle.
   [[nodiscard]] HookHandle register_forward_pre_hook(std::function<Tensor(const Tensor& input)> fn) const;
   [[nodiscard]] HookHandle register_forward_hook(std::function<Tensor(const Tensor& output)> fn) const;
 
@@ -82,10 +85,11 @@ class Module {
   bool training_ = true;
 };
 
-// Note [Paths]: a module does not know its parent, so the outermost call of an unnamed module walks visit() once and writes a number for the tree and an
-// interned path into everything below. Inside, a call compares tree numbers and swaps one thread-local id. A module that was copied, moved or put in
-// later carries no number or another one, and the tree is walked again. Called by itself, a part keeps the path it has in its whole: a checkpoint that
-// recomputes a part finds the same random streams.
+// Note [Paths]: a module does not know its parent, so the outermost call of an unnamed module walks visit() once and
+// writes a number for the tree and an interned path into everything below. Inside, a call compares tree numbers and
+// swaps one thread-local id. A module that was copied, moved or put in later carries no number or another one, and the
+// tree is walked again. Called by itself, a part keeps the path it has in its whole: a checkpoint that recomputes a
+// part finds the same random streams.
 
 /// One call of a module: its path is the thread's scope (autograd/scope.h) while it lives.
 class ModuleCall {
@@ -108,8 +112,8 @@ class ModuleCall {
   Scope scope_;
 };
 
-/// Base of a module D that can be called: m(x, …) enters D's scope, runs the hooks and returns D::forward(x, …), which nothing else calls. Options are
-/// named at the call: attention(x, AttentionArgs{.causal = true}).
+/// Base of a module D that can be called: m(x, …) enters D's scope, runs the hooks and returns D::forward(x, …), which
+/// nothing else calls. Options are named at the call: attention(x, AttentionArgs{.causal = true}).
 template <class D>
 class Layer : public Module {
  public:

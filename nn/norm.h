@@ -12,7 +12,8 @@ struct LayerNormOptions {
   bool bias = true;
 };
 
-/// (x − mean)/√(var + eps)·weight + bias, var divided by n; Ba et al. 2016. weight (D) starts as ones, bias (D) as zeros.
+/// (x − mean)/√(var + eps)·weight + bias, var divided by n; Ba et al. 2016. weight (D) starts as ones, bias (D) as
+/// zeros.
 struct LayerNorm : Layer<LayerNorm> {
   Parameter weight, bias;
   double eps;
@@ -26,7 +27,8 @@ struct RMSNormOptions {
   double eps = 1e-5;
 };
 
-/// x/√(mean(x²) + eps)·weight; Zhang & Sennrich 2019. weight (D) starts as ones. bf16 x is summed in f32 and gives bf16.
+/// x/√(mean(x²) + eps)·weight; Zhang & Sennrich 2019. weight (D) starts as ones. bf16 x is summed in f32 and gives
+/// bf16.
 struct RMSNorm : Layer<RMSNorm> {
   Parameter weight;
   double eps;

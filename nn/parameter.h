@@ -24,8 +24,8 @@ class Buffer : public Tensor {
   ~Buffer() = default;
 };
 
-/// A leaf that requires a gradient. Copying a Parameter makes a new leaf with copied data, frozen if the other is; moving keeps the leaf. An undefined
-/// one stands for an absent parameter ("no bias").
+/// A leaf that requires a gradient. Copying a Parameter makes a new leaf with copied data, frozen if the other is;
+/// moving keeps the leaf. An undefined one stands for an absent parameter ("no bias").
 class Parameter : public Tensor {
  public:
   Parameter() = default;

@@ -15,8 +15,8 @@ struct RotaryOptions {
   RopeLayout layout = RopeLayout::adjacent;
 };
 
-/// Turns the first rotary_dim entries of every head by position · theta^(−2i/rotary_dim). The tables follow from the options: they are in no state dict,
-/// and there is one for each dtype that was asked for.
+/// Turns the first rotary_dim entries of every head by position · theta^(−2i/rotary_dim). The tables follow from the
+/// options: they are in no state dict, and there is one for each dtype that was asked for.
 class RotaryEmbedding : public Layer<RotaryEmbedding> {
  public:
   /// ValueError for an odd rotary_dim or fewer than one position.

@@ -1,5 +1,5 @@
-// Reading: the bytes of checked entries become tensors. Writing: header first, then every tensor in order of width and name.
-// Not here: checking a header (safetensors_header.cpp).
+// Reading: the bytes of checked entries become tensors. Writing: header first, then every tensor in order of width and
+// name. Not here: checking a header (safetensors_header.cpp).
 #include "safetensors.h"
 
 #include <algorithm>

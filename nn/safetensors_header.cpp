@@ -1,5 +1,5 @@
-// The parser of the header: JSON events one at a time, so that neither depth nor a duplicate key of a hostile file gets past.
-// Not here: the data (safetensors.cpp).
+// The parser of the header: JSON events one at a time, so that neither depth nor a duplicate key of a hostile file gets
+// past. Not here: the data (safetensors.cpp).
 #include "safetensors_header.h"
 
 #include <algorithm>
@@ -26,7 +26,8 @@ struct RawEntry {
   std::optional<std::vector<uint64_t>> shape, offsets;
 };
 
-/// Receives the events of `{"name": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}, "__metadata__": {"k": "v"}}` and refuses all others.
+/// Receives the events of `{"name": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}, "__metadata__": {"k":
+/// "v"}}` and refuses all others.
 class Events : public nlohmann::json_sax<nlohmann::json> {
  public:
   std::deque<RawEntry> entries;

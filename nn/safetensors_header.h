@@ -1,6 +1,5 @@
-// The header of a safetensors file, read and checked against the size of the file; what read_safetensors trusts afterwards.
-// Not here: the data (safetensors.cpp).
-// Next: safetensors.cpp.
+// The header of a safetensors file, read and checked against the size of the file; what read_safetensors trusts
+// afterwards. Not here: the data (safetensors.cpp). Next: safetensors.cpp.
 #pragma once
 
 #include <cstdint>

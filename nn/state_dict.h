@@ -26,8 +26,9 @@ struct LoadReport {
   std::vector<std::string> converted;   ///< loaded, but from another floating dtype
 };
 
-/// Copies the values of `dict` into the members of m with the same path; floating dtypes are converted. Anything missing, unexpected or mismatched is one
-/// FormatError that names all of it, with the nearest name beside each unexpected one, and then nothing was changed.
+/// Copies the values of `dict` into the members of m with the same path; floating dtypes are converted. Anything
+/// missing, unexpected or mismatched is one FormatError that names all of it, with the nearest name beside each
+/// unexpected one, and then nothing was changed.
 LoadReport load_state_dict(Module& m, const StateDict& dict, LoadOptions options = {});
 
 }  // namespace tapestry

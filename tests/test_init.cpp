@@ -1,6 +1,5 @@
-// Moments and bounds of the initialisers against the truncated normal's formulas, and that values depend on seed and call alone.
-// Not here: the generator (test_random.cpp).
-// Next: ../nn/init.h.
+// Moments and bounds of the initialisers against the truncated normal's formulas, and that values depend on seed and
+// call alone. Not here: the generator (test_random.cpp). Next: ../nn/init.h.
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -1,6 +1,5 @@
-// Modules as values: names, copies, paths, hooks, modes, state dicts; and that every leaf on the tape of a loss has a name.
-// Not here: what the layers compute (test_layers.cpp).
-// Next: ../nn/module.h.
+// Modules as values: names, copies, paths, hooks, modes, state dicts; and that every leaf on the tape of a loss has a
+// name. Not here: what the layers compute (test_layers.cpp). Next: ../nn/module.h.
 #include <doctest/doctest.h>
 
 #include <algorithm>

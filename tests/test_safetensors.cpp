@@ -1,6 +1,5 @@
-// The format's files: golden ones of another writer, every way a file can be broken, and what is written read back bit for bit.
-// Not here: names of modules (test_module.cpp).
-// Next: ../nn/safetensors.h.
+// The format's files: golden ones of another writer, every way a file can be broken, and what is written read back bit
+// for bit. Not here: names of modules (test_module.cpp). Next: ../nn/safetensors.h.
 #include <doctest/doctest.h>
 #include <unistd.h>
 
