@@ -41,6 +41,7 @@ void Transformer::visit(Visitor& v) {
   v.child("layers", layers);
   v.child("norm", norm);
   v.child("lm_head", lm_head);
+  v.child("rope", rope);
 }
 
 }  // namespace tapestry
