@@ -14,7 +14,7 @@ namespace tapestry {
 // An op is a struct:
 //
 //   struct Square {
-//     static constexpr std::string_view name = "square";
+//     static constexpr std::string_view name = "square", formula = "x²", vjp = "2·g·x";  // the last two are optional
 //     Tensor forward(Context& c, const Tensor& x) const { c.save(x); return …; }          // raw kernels; nothing is recorded inside
 //     Grads backward(Context& c, const Tensor& g) const { return {2.0 * c.saved(0) * g}; }  // in plain ops, so that every order works
 //   };
@@ -88,6 +88,16 @@ class OpNode final : public Node {
  public:
   explicit OpNode(Op o) : op(std::move(o)) {}
   [[nodiscard]] std::string_view name() const override { return op.name; }
+  [[nodiscard]] std::string_view formula() const override {
+    if constexpr (requires { op.formula; }) return op.formula;
+    else if constexpr (requires { op.row.formula; }) return op.row.formula;
+    else return {};
+  }
+  [[nodiscard]] std::string_view vjp() const override {
+    if constexpr (requires { op.vjp; }) return op.vjp;
+    else if constexpr (requires { op.row.vjp; }) return op.row.vjp;
+    else return {};
+  }
 
   Grads backward(const Walk& walk, Grads gs) override {
     Context c(*this, walk);

@@ -60,6 +60,9 @@ class Node : public RefCounted, public Pooled {
   std::unique_ptr<NodeExtras> extras;
 
   [[nodiscard]] virtual std::string_view name() const = 0;
+  /// y as a formula, and its derivative, where the op says them; for documentation and reports.
+  [[nodiscard]] virtual std::string_view formula() const { return {}; }
+  [[nodiscard]] virtual std::string_view vjp() const { return {}; }
   /// Gradients of the inputs (one per input, undefined where not needed) from those of the outputs (undefined where none arrived).
   virtual Grads backward(const Walk& walk, Grads grad_outputs) = 0;
   [[nodiscard]] bool is_leaf() const { return leaf_; }

@@ -1,0 +1,125 @@
+// References of softmax, norms, losses, rotary positions and attention, from their definitions. Next: nn_rows.cpp.
+#pragma once
+
+#include "../../autograd/random.h"
+#include "reference.h"
+
+namespace tapestry::op_table::reference {
+
+using Line = std::vector<double>;
+
+inline Line soft_max(Line x) {
+  const double lse = log_sum_exp(x);
+  for (double& v : x) v = std::exp(v - lse);
+  return x;
+}
+
+/// x / sqrt(mean(x²) + eps), or with the mean taken off first, over the last dim; then times w plus b where given.
+inline Array normalised(const Arrays& a, bool centred, double eps) {
+  Array y = along(a[0], -1, [&](Line x) {
+    const auto n = static_cast<double>(x.size());
+    const double mean = centred ? total(x) / n : 0;
+    double square = 0;
+    for (double& v : x) v -= mean;
+    for (const double v : x) square += v * v;
+    for (double& v : x) v /= std::sqrt(square / n + eps);
+    return x;
+  });
+  for_each(y.shape, [&](const Dims& i) {
+    const Dims last = {i[i.rank() - 1]};
+    if (a.size() > 1 && !a[1].values.empty()) y(i) *= a[1](last);
+    if (a.size() > 2 && !a[2].values.empty()) y(i) += a[2](last);
+  });
+  return y;
+}
+
+/// -x[target] (+ ln Σ eˣ) per row of x; then all, their sum or their mean (reduction 0, 1, 2) over rows whose target is not `ignored`.
+inline Array picked_loss(const Array& x, const Array& targets, int64_t ignored, int64_t reduction, bool normalise) {
+  double sum = 0;
+  int64_t kept = 0;
+  Array losses = build(targets.shape, [&](const Dims& i) {
+    if (targets.number(i) == ignored) return 0.0;
+    Dims at = i;
+    at.push_back(targets.number(i));
+    const double loss = (normalise ? log_sum_exp(line(x, at.rank() - 1, at)) : 0) - x(at);
+    sum += loss;
+    ++kept;
+    return loss;
+  });
+  if (reduction == 0) return losses;
+  return {{}, {reduction == 1 || kept == 0 ? sum : sum / static_cast<double>(kept)}};
+}
+
+/// f(x, t) at every element, then all, sum or mean.
+template <class F>
+Array pair_loss(const Array& x, const Array& t, int64_t reduction, F&& f) {
+  const Array losses = build(x.shape, [&](const Dims& i) { return f(x(i), t(i)); });
+  if (reduction == 0) return losses;
+  const double sum = total(losses.values);
+  return {{}, {reduction == 1 ? sum : sum / static_cast<double>(losses.values.size())}};
+}
+
+/// Pairs of the first r entries turned by position · theta^(-2i/r).
+inline Array rotated(const Array& x, const Array* positions, int64_t r, double theta, bool half) {
+  Array y = x;
+  for_each(x.shape, [&](const Dims& i) {
+    const int last = i.rank() - 1;
+    if (i[last] >= r) return;
+    const int64_t pair = half ? i[last] % (r / 2) : i[last] / 2;
+    const bool first = half ? i[last] < r / 2 : i[last] % 2 == 0;
+    double p = static_cast<double>(i[last - 1]);
+    if (positions != nullptr)
+      p = positions->shape.rank() == 1 ? (*positions)({i[last - 1]})
+                                       : (*positions)({positions->shape[0] == 1 ? 0 : i[0], i[last - 1]});
+    const double angle = p * std::pow(theta, -2.0 * static_cast<double>(pair) / static_cast<double>(r));
+    const double other =
+        x(replaced(i, last, half ? (first ? i[last] + r / 2 : i[last] - r / 2) : (first ? i[last] + 1 : i[last] - 1)));
+    y(i) = first ? x(i) * std::cos(angle) - other * std::sin(angle) : other * std::sin(angle) + x(i) * std::cos(angle);
+  });
+  return y;
+}
+
+/// softmax(q kᵀ/√d, masked) v; a row that may attend nothing is 0. Ranks 2 to 4.
+inline Array attention(const Arrays& a, bool causal) {
+  Array q = a[0], k = a[1], v = a[2];
+  const int rank = q.shape.rank();
+  for (Array* x : {&q, &k, &v}) {
+    if (rank == 2) x->shape.insert(0, 1);
+    if (rank <= 3) x->shape.insert(1, 1);
+  }
+  const int64_t keys = k.shape[2], repeat = k.shape[1] == 0 ? 1 : q.shape[1] / k.shape[1], late = keys - q.shape[2];
+  const auto may = [&](const Dims& at) {  // B, H, Tq, Tk
+    if (causal && at[3] > at[2] + late) return false;
+    if (a.size() < 4) return true;
+    Array mask = a[3];
+    if (mask.shape.rank() == 3) mask.shape.insert(1, 1);
+    return mask.broadcast(at) != 0;
+  };
+  Array y = build({q.shape[0], q.shape[1], q.shape[2], v.shape[3]}, [&](const Dims& i) {
+    Line scores;
+    for (int64_t t = 0; t < keys; ++t) {
+      double s = 0;
+      for (int64_t d = 0; d < q.shape[3]; ++d) s += q({i[0], i[1], i[2], d}) * k({i[0], i[1] / repeat, t, d});
+      scores.push_back(may({i[0], i[1], i[2], t}) ? s / std::sqrt(static_cast<double>(q.shape[3])) : -inf);
+    }
+    if (largest(scores) == -inf) return 0.0;
+    scores = soft_max(scores);
+    double sum = 0;
+    for (int64_t t = 0; t < keys; ++t) sum += scores[static_cast<size_t>(t)] * v({i[0], i[1] / repeat, t, i[3]});
+    return sum;
+  });
+  if (rank <= 3) y.shape.erase(1);
+  if (rank == 2) y.shape.erase(0);
+  return y;
+}
+
+/// x/(1 - p) where the word of the next ticket keeps it.
+inline Array dropped(const Array& x, double p) {
+  const Ticket ticket = draw_ticket();
+  Array y = x;
+  for (size_t i = 0; i < y.values.size(); ++i)
+    y.values[i] = static_cast<double>(uniform_f32(ticket.word(i))) >= p ? y.values[i] / (1 - p) : 0;
+  return y;
+}
+
+}  // namespace tapestry::op_table::reference

@@ -1,0 +1,27 @@
+// The op table: every public op of ops/ops.h, each with its reference, samples, bounds and error texts.
+// Tests, benchmarks and the page of ops read it; adding an op adds a row to its family's file.
+// Next: row.h.
+#pragma once
+
+#include <span>
+
+#include "row.h"
+
+namespace tapestry::op_table {
+
+std::span<const OpRow> pointwise_rows();
+std::span<const OpRow> binary_rows();
+std::span<const OpRow> view_rows();
+std::span<const OpRow> reduce_rows();
+std::span<const OpRow> index_rows();
+std::span<const OpRow> matmul_rows();
+std::span<const OpRow> nn_rows();
+
+struct Family {
+  const char* title;
+  std::span<const OpRow> rows;
+};
+/// All families, in the order of ops.h.
+std::span<const Family> families();
+
+}  // namespace tapestry::op_table

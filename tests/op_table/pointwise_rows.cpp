@@ -1,0 +1,88 @@
+// Rows of the pointwise ops of one operand, those with a number as the other included.
+#include "../../ops/ops.h"
+#include "elementwise.h"
+#include "op_table.h"
+
+namespace tapestry::op_table {
+namespace {
+
+using reference::sigmoid;
+constexpr double pi = 3.14159265358979323846;
+
+double phi(double x) { return 0.5 * std::erfc(-x * std::sqrt(0.5)); }
+
+// clang-format off
+constexpr OpRow rows[] = {
+    unary("neg", [](Args a) { return neg(a[0]); }, [](double x) { return -x; }, {.i64 = true}),
+    unary("abs", [](Args a) { return abs(a[0]); }, [](double x) { return std::fabs(x); }, {.i64 = true}),
+    unary("sign", [](Args a) { return sign(a[0]); }, [](double x) { return x > 0 ? 1. : x < 0 ? -1. : 0.; },
+          {.zero_derivative = true, .formula = "−1, 0 or 1", .vjp = "0"}),
+    unary("exp", [](Args a) { return exp(a[0]); }, [](double x) { return std::exp(x); }),
+    unary("expm1", [](Args a) { return expm1(a[0]); }, [](double x) { return std::expm1(x); }),
+    unary("log", [](Args a) { return log(a[0]); }, [](double x) { return std::log(x); }, {.low = 0.3, .high = 3}),
+    unary("log1p", [](Args a) { return log1p(a[0]); }, [](double x) { return std::log1p(x); }, {.low = -0.6, .high = 2}),
+    unary("sqrt", [](Args a) { return sqrt(a[0]); }, [](double x) { return std::sqrt(x); }, {.low = 0.3, .high = 3}),
+    unary("rsqrt", [](Args a) { return rsqrt(a[0]); }, [](double x) { return 1 / std::sqrt(x); }, {.low = 0.3, .high = 3}),
+    unary("square", [](Args a) { return square(a[0]); }, [](double x) { return x * x; }, {.i64 = true}),
+    unary("reciprocal", [](Args a) { return reciprocal(a[0]); }, [](double x) { return 1 / x; }, {.low = 0.4, .high = 2}),
+    unary("sin", [](Args a) { return sin(a[0]); }, [](double x) { return std::sin(x); }),
+    unary("cos", [](Args a) { return cos(a[0]); }, [](double x) { return std::cos(x); }),
+    unary("tanh", [](Args a) { return tanh(a[0]); }, [](double x) { return std::tanh(x); }),
+    unary("erf", [](Args a) { return erf(a[0]); }, [](double x) { return std::erf(x); }),
+    unary("sigmoid", [](Args a) { return sigmoid(a[0]); }, [](double x) { return reference::sigmoid(x); }),
+    unary("logsigmoid", [](Args a) { return logsigmoid(a[0]); }, [](double x) { return std::log(reference::sigmoid(x)); }),
+    unary("softplus", [](Args a) { return softplus(a[0]); }, [](double x) { return std::log1p(std::exp(x)); }),
+    unary("relu", [](Args a) { return relu(a[0]); }, [](double x) { return x > 0 ? x : 0; }),
+    unary("leaky_relu", [](Args a) { return leaky_relu(a[0], 0.1); }, [](double x) { return x > 0 ? x : 0.1 * x; }),
+    unary("silu", [](Args a) { return silu(a[0]); }, [](double x) { return x * reference::sigmoid(x); }),
+    unary("gelu", [](Args a) { return gelu(a[0]); }, [](double x) { return x * phi(x); }),
+    unary("gelu_tanh", [](Args a) { return gelu_tanh(a[0]); },
+          [](double x) { return x / 2 * (1 + std::tanh(std::sqrt(2 / pi) * (x + 0.044715 * x * x * x))); }),
+    unary("relu_squared", [](Args a) { return relu_squared(a[0]); }, [](double x) { return x > 0 ? x * x : 0; }),
+    unary("clamp", [](Args a) { return clamp(a[0], -1, 1); }, [](double x) { return x < -1 ? -1 : x > 1 ? 1 : x; }, {.i64 = true}),
+    unary("floor", [](Args a) { return floor(a[0]); }, [](double x) { return std::floor(x); },
+          {.i64 = true, .zero_derivative = true, .formula = "largest whole number ≤ x", .vjp = "0"}),
+    unary("ceil", [](Args a) { return ceil(a[0]); }, [](double x) { return std::ceil(x); },
+          {.i64 = true, .zero_derivative = true, .formula = "smallest whole number ≥ x", .vjp = "0"}),
+    unary("round", [](Args a) { return round(a[0]); }, [](double x) { return std::nearbyint(x); },
+          {.i64 = true, .zero_derivative = true, .formula = "nearest whole number, half to even", .vjp = "0"}),
+    unary("pow_scalar", [](Args a) { return pow(a[0], 2.5); }, [](double x) { return std::pow(x, 2.5); }, {.low = 0.3, .high = 2}),
+    unary("pow_scalar (p = 3)", [](Args a) { return pow(a[0], 3); }, [](double x) { return x * x * x; }),
+    unary("pow_scalar (p = −1.5)", [](Args a) { return pow(a[0], -1.5); }, [](double x) { return std::pow(x, -1.5); },
+          {.low = 0.4, .high = 2}),
+    unary("pow_scalar (p = 2)", [](Args a) { return pow(a[0], 2); }, [](double x) { return x * x; }),
+    unary("pow_scalar (p = 1)", [](Args a) { return pow(a[0], 1); }, [](double x) { return x; }),
+    unary("pow_scalar (p = 0)", [](Args a) { return pow(a[0], 0); }, [](double) { return 1.; }, {.zero_derivative = true}),
+    unary("add_scalar", [](Args a) { return 2 + a[0]; }, [](double x) { return x + 2; }, {.i64 = true}),
+    unary("sub_scalar", [](Args a) { return a[0] - 2; }, [](double x) { return x - 2; }, {.i64 = true}),
+    unary("rsub_scalar", [](Args a) { return 2 - a[0]; }, [](double x) { return 2 - x; }, {.i64 = true}),
+    unary("mul_scalar", [](Args a) { return 3 * a[0]; }, [](double x) { return x * 3; }, {.i64 = true}),
+    unary("div_scalar", [](Args a) { return a[0] / 3; }, [](double x) { return x / 3; }),
+    unary("rdiv_scalar", [](Args a) { return 2 / a[0]; }, [](double x) { return 2 / x; }, {.low = 0.4, .high = 2}),
+    unary("maximum_scalar", [](Args a) { return maximum(a[0], 1); }, [](double x) { return x > 1 ? x : 1; }, {.i64 = true}),
+    unary("minimum_scalar", [](Args a) { return minimum(a[0], 1); }, [](double x) { return x < 1 ? x : 1; }, {.i64 = true}),
+    unary("equal_scalar", [](Args a) { return equal(a[0], 0); }, [](double x) { return x == 0; },
+          {.i64 = true, .differentiable = false, .formula = "x = s"}),
+    unary("not_equal_scalar", [](Args a) { return a[0] != 0; }, [](double x) { return x != 0; },
+          {.i64 = true, .differentiable = false, .formula = "x ≠ s"}),
+    unary("less_scalar", [](Args a) { return a[0] < 0.5; }, [](double x) { return x < 0.5; },
+          {.i64 = true, .differentiable = false, .formula = "x < s"}),
+    unary("less_equal_scalar", [](Args a) { return a[0] <= 0; }, [](double x) { return x <= 0; },
+          {.i64 = true, .differentiable = false, .formula = "x ≤ s"}),
+    unary("greater_scalar", [](Args a) { return a[0] > 0.5; }, [](double x) { return x > 0.5; },
+          {.i64 = true, .differentiable = false, .formula = "x > s"}),
+    unary("greater_equal_scalar", [](Args a) { return a[0] >= 0; }, [](double x) { return x >= 0; },
+          {.i64 = true, .differentiable = false, .formula = "x ≥ s"}),
+    unary("isnan", [](Args a) { return isnan(log(a[0])); }, [](double x) { return x < 0; }, {.differentiable = false, .formula = "x ≠ x"}),
+    unary("isfinite", [](Args a) { return isfinite(sqrt(a[0])); }, [](double x) { return x >= 0; },
+          {.differentiable = false, .formula = "neither ±inf nor NaN"}),
+    unary("logical_not", [](Args a) { return logical_not(a[0]); }, [](double x) { return x == 0; },
+          {.i64 = true, .differentiable = false, .formula = "x = 0"}),
+};
+// clang-format on
+
+}  // namespace
+
+std::span<const OpRow> pointwise_rows() { return rows; }
+
+}  // namespace tapestry::op_table
