@@ -10,6 +10,7 @@
 #include "../autograd/grad_mode.h"
 #include "../autograd/parallel.h"
 #include "op_expect.h"
+#include "op_table/page.h"
 #include "op_table/run.h"
 
 using namespace tapestry;
@@ -78,6 +79,17 @@ TEST_SUITE("op_table") {
       expect(rows.contains(match[2]), "{} has no row", match[2].str());
     }
     CHECK(declared > 100);
+  }
+
+  TEST_CASE("docs/ops.md is what the table says") {
+    for_rows([](const OpRow& row) {
+      const Texts texts = texts_of(row);
+      expect(!texts.formula.empty(), "{} has no formula", row.name);
+      expect(!row.differentiable || !texts.vjp.empty(), "{} does not say its derivative", row.name);
+    });
+    std::ifstream file(std::string(TAPESTRY_SOURCE_DIR) + "/docs/ops.md", std::ios::binary);
+    const std::string written{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+    CHECK_MESSAGE(written == page(), "docs/ops.md is stale; write it anew with ./dev docs");
   }
 
   TEST_CASE("values equal the reference in every dtype and layout") {

@@ -86,7 +86,7 @@ constexpr OpRow rows[] = {
            {{mask(3, 4), real(3, 4)}}, {{mask(4), real(3, 4)}}, {{mask(0, 3), real(0, 3)}},
            {[] { (void)masked_fill(zeros({3}), zeros({3}), 0); }, "masked_fill: the mask must be bool, got [3] f32; compare, or convert with to(x, DType::boolean)"},
            "value where mask, else x", "g where not mask"),
-    {.name = "to", .fn = [](Args a, const Params&) { return to(to(a[0], DType::f64), a[0].dtype()); }, .ref = [](const Arrays& a) { return a[0]; },
+    {.name = "to", .formula = "x as dtype", .vjp = "g as x's dtype", .fn = [](Args a, const Params&) { return to(to(a[0], DType::f64), a[0].dtype()); }, .ref = [](const Arrays& a) { return a[0]; },
      .samples = {{{real(3, 4)}}, {{real()}}}, .empty = {{real(0, 3)}}, .large = {{real(300, 401)}},
      .errors = {{[] { (void)to(Tensor{}, DType::f32); }, "to: the tensor is undefined"}}, .i64 = true},
     {.name = "to (f32)", .formula = "x as f32", .vjp = "g as x's dtype", .fn = [](Args a) { return to(a[0], DType::f32); },
