@@ -33,7 +33,8 @@ inline Array normalised(const Arrays& a, bool centred, double eps) {
   return y;
 }
 
-/// -x[target] (+ ln Σ eˣ) per row of x; then all, their sum or their mean (reduction 0, 1, 2) over rows whose target is not `ignored`.
+/// -x[target] (+ ln Σ eˣ) per row of x; then all, their sum or their mean (reduction 0, 1, 2) over rows whose target
+/// is not `ignored`.
 inline Array picked_loss(const Array& x, const Array& targets, int64_t ignored, int64_t reduction, bool normalise) {
   double sum = 0;
   int64_t kept = 0;

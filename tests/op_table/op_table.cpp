@@ -6,11 +6,14 @@ std::span<const Family> families() {
   static const Family list[] = {
       {"Pointwise, one operand", pointwise_rows()},
       {"Pointwise, several operands", binary_rows()},
-      {"Views and shape", view_rows()},
+      {"Views", view_rows()},
+      {"Splitting, joining and padding", join_rows()},
       {"Reductions", reduce_rows()},
       {"Indexing", index_rows()},
       {"Products", matmul_rows()},
-      {"Softmax, norms, losses, attention", nn_rows()},
+      {"Softmax and norms", norm_rows()},
+      {"Losses", loss_rows()},
+      {"Rotary positions, attention, SwiGLU, dropout", attention_rows()},
   };
   return list;
 }

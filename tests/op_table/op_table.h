@@ -12,10 +12,13 @@ namespace tapestry::op_table {
 std::span<const OpRow> pointwise_rows();
 std::span<const OpRow> binary_rows();
 std::span<const OpRow> view_rows();
+std::span<const OpRow> join_rows();
 std::span<const OpRow> reduce_rows();
 std::span<const OpRow> index_rows();
 std::span<const OpRow> matmul_rows();
-std::span<const OpRow> nn_rows();
+std::span<const OpRow> norm_rows();
+std::span<const OpRow> loss_rows();
+std::span<const OpRow> attention_rows();
 
 struct Family {
   const char* title;

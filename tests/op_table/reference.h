@@ -129,6 +129,24 @@ Array reduce(const Array& x, const Dims& dims, bool keepdim, F&& f) {
   return y;
 }
 
+/// Dim d of the result is dim dims[d] of x.
+inline Array permuted(const Array& x, const Dims& dims) {
+  Shape shape = x.shape;
+  for (int d = 0; d < dims.rank(); ++d) shape[d] = x.size(static_cast<int>(dims[d]));
+  return build(shape, [&](const Dims& i) {
+    Dims from = i;
+    for (int d = 0; d < dims.rank(); ++d) from[wrap(dims[d], dims.rank())] = i[d];
+    return x(from);
+  });
+}
+
+/// count elements of dim from start on, step apart.
+inline Array piece(const Array& x, int dim, int64_t start, int64_t count, int64_t step = 1) {
+  Shape shape = x.shape;
+  shape[dim] = count;
+  return build(shape, [&](const Dims& i) { return x(replaced(i, dim, start + i[dim] * step)); });
+}
+
 inline double total(const std::vector<double>& xs) {
   double sum = 0;
   for (const double x : xs) sum += x;

@@ -14,8 +14,8 @@ namespace tapestry::op_table {
 
 enum class Kind : uint8_t { none, real, constant, index, mask, undefined };
 
-/// How to make one input: `real` is differentiated, `constant` is a floating tensor that is not, `index` holds i64 numbers in [low, high),
-/// `mask` bools; `undefined` passes Tensor{}.
+/// How to make one input: `real` is differentiated, `constant` is a floating tensor that is not, `index` holds i64
+/// numbers in [low, high), `mask` bools; `undefined` passes Tensor{}.
 struct Input {
   Kind kind = Kind::none;
   int8_t rank = 0;

@@ -12,7 +12,8 @@ inline constexpr Layout strided_layouts[] = {Layout::transposed, Layout::stepped
                                              Layout::expanded};
 const char* name_of(Layout layout);
 
-/// Inputs of a sample: real ones require a gradient if `grad`. With Layout::expanded the first dim longer than 1 of every input repeats one slice.
+/// Inputs of a sample: real ones require a gradient if `grad`. With Layout::expanded the first dim longer than 1 of every
+/// input repeats one slice.
 std::vector<Tensor> make_inputs(const OpRow& row, const Sample& sample, DType dtype, Layout layout = Layout::contiguous,
                                 bool grad = true);
 
