@@ -1,0 +1,137 @@
+// Golden ops of layers, norms, softmax and the losses of language models, through the modules where there is one.
+// Next: golden_attention_ops.cpp.
+#include "../models/transformer/sampler.h"
+#include "../nn/feed_forward.h"
+#include "../nn/linear.h"
+#include "../nn/norm.h"
+#include "golden_ops.h"
+
+namespace tapestry::golden {
+namespace {
+
+Tensor linear_layer(const Args& a) {
+  const Tensor& w = a["w"];
+  std::map<std::string, Tensor> values{{"weight", w}};
+  if (a.has("b")) values["bias"] = a["b"];
+  return bound(Linear(w.size(1), w.size(0), LinearOptions{.bias = a.has("b")}), values)(a["x"]);
+}
+
+Tensor feed_forward(const Args& a) {
+  const bool gated = a.has("w3"), bias = a.has("b1");
+  const Tensor& w1 = a["w1"];
+  const FeedForwardOptions options{.activation = activation_named(a.text("act", "silu")), .gated = gated, .bias = bias};
+  const std::string first = gated ? "gate_proj." : "up_proj.";
+  std::map<std::string, Tensor> values{{first + "weight", w1}, {"down_proj.weight", a["w2"]}};
+  if (gated) values["up_proj.weight"] = a["w3"];
+  if (bias) values[first + "bias"] = a["b1"], values["down_proj.bias"] = a["b2"];
+  if (gated && bias) values["up_proj.bias"] = a["b3"];
+  return bound(FeedForward(w1.size(1), w1.size(0), options), values)(a["x"]);
+}
+
+Tensor rms_norm_layer(const Args& a) {
+  const Tensor& x = a["x"];
+  return bound(RMSNorm(x.size(-1), RMSNormOptions{.eps = a.number("eps", 0)}), {{"weight", a["g"]}})(x);
+}
+
+Tensor layer_norm_layer(const Args& a) {
+  const Tensor& x = a["x"];
+  const double eps = a.number("eps", 0);
+  if (!a.has("g")) return layer_norm(x, {}, {}, eps);
+  std::map<std::string, Tensor> values{{"weight", a["g"]}};
+  if (a.has("b")) values["bias"] = a["b"];
+  return bound(LayerNorm(x.size(-1), LayerNormOptions{.eps = eps, .bias = a.has("b")}), values)(x);
+}
+
+/// x (B, C, …) normalised over groups of channels, as a layer norm of each group.
+Tensor group_norm(const Tensor& x, int64_t groups, double eps) {
+  return reshape(layer_norm(reshape(x, {x.size(0), groups, -1}), {}, {}, eps), x.shape());
+}
+
+CrossEntropyOptions loss_options(const Args& a) {
+  const std::string how = a.text("reduction", "mean");
+  return {.ignore_index = a.integer("ignore_index", no_ignore_index),
+          .reduction = how == "none"  ? Reduction::none
+                       : how == "sum" ? Reduction::sum
+                                      : Reduction::mean};
+}
+
+/// Mean of rows over the kept targets.
+Tensor kept_mean(const Args& a, const Tensor& rows) {
+  const Tensor kept = to(a["targets"] != static_cast<double>(a.integer("ignore_index", no_ignore_index)), a.dtype);
+  return sum(rows * kept) / sum(kept);
+}
+
+Tensor loss(const Args& a) {
+  const Tensor& logits = a["logits"];
+  const Tensor plain = cross_entropy(logits, a.has("targets") ? a["targets"] : a["t"], loss_options(a));
+  if (!a.given("smoothing")) return plain;
+  const double s = a.number("smoothing", 0);
+  return (1 - s) * plain + s * kept_mean(a, -mean(log_softmax(logits, -1), {-1}));
+}
+
+Tensor sampling(const Args& a) {
+  const std::vector<float> logits = a["logits"].to_vector();
+  const Shape shape = a["logits"].shape();
+  const SamplerOptions options{
+      .temperature = a.number("temperature", 1), .top_k = a.integer("top_k", 0), .top_p = a.number("top_p", 1)};
+  const auto width = static_cast<size_t>(shape[1]);
+  std::vector<double> all;
+  for (size_t row = 0; row < logits.size(); row += width)
+    for (const double p : probabilities(std::span(logits).subspan(row, width), options)) all.push_back(p);
+  return to(from(all, shape), a.dtype);
+}
+
+constexpr Op rows[] = {
+    {"linear", linear_layer},
+    {"ffn", feed_forward},
+    {"swiglu", feed_forward},
+    {"geglu", feed_forward},
+    {"geglu_tanh", feed_forward},
+    {"reglu", feed_forward},
+    {"glu_ffn", feed_forward},
+    {"bilinear", feed_forward},
+    {"glu", [](const Args& a) { return sigmoid(linear(a["x"], a["w1"])) * linear(a["x"], a["w2"]); }},
+    {"glu_bias",
+     [](const Args& a) { return linear(a["x"], a["w1"], a["b1"]) * sigmoid(linear(a["x"], a["w2"], a["b2"])); }},
+    {"glu_split",
+     [](const Args& a) {
+       const Tensors halves = chunk(a["x"], 2, -1);
+       return halves[0] * sigmoid(halves[1]);
+     }},
+
+    {"rms_norm", rms_norm_layer},
+    {"rms_norm_plus_one", [](const Args& a) { return rms_norm(a["x"], 1.0 + a["g"], a.number("eps", 0)); }},
+    {"rms_norm_bf16",  // our order of rounding: once, after the gain
+     [](const Args& a) {
+       const double eps = a.number("eps", 0);
+       return Outputs{{"y", rms_norm_layer(a)},
+                      {"seed000_order", rms_norm(to(a["x"], DType::bf16), to(a["g"], DType::bf16), eps)}};
+     }},
+    {"layer_norm", layer_norm_layer},
+    {"layer_norm_2d",
+     [](const Args& a) {
+       return reshape(layer_norm(flatten(a["x"], 1), flatten(a["g"]), flatten(a["b"]), a.number("eps", 0)),
+                      a["x"].shape());
+     }},
+    {"group_norm",
+     [](const Args& a) {
+       return group_norm(a["x"], a.integer("groups", 1), a.number("eps", 0)) * unsqueeze(a["g"], 1) +
+              unsqueeze(a["b"], 1);
+     }},
+    {"instance_norm", [](const Args& a) { return group_norm(a["x"], a["x"].size(1), a.number("eps", 0)); }},
+
+    {"softmax", [](const Args& a) { return softmax(a["x"], a.integer("dim", -1)); }},
+    {"log_softmax", [](const Args& a) { return log_softmax(a["x"], a.integer("dim", -1)); }},
+    {"cross_entropy", loss},
+    {"perplexity", [](const Args& a) { return exp(loss(a)); }},
+    {"z_loss", [](const Args& a) { return a.number("coef", 0) * mean(square(logsumexp(a["logits"], {-1}))); }},
+    {"ce_plus_z",
+     [](const Args& a) { return loss(a) + a.number("coef", 0) * kept_mean(a, square(logsumexp(a["logits"], {-1}))); }},
+    {"sampling_probabilities", sampling},
+};
+
+}  // namespace
+
+std::span<const Op> layer_ops() { return rows; }
+
+}  // namespace tapestry::golden
