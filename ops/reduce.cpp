@@ -157,7 +157,9 @@ struct LogSumExp {
       const Tensor x = c.saved(0), y = reshape(c.saved(1), p.kept);
       const Tensor finite =
           masked_fill(y, equal(y, -std::numeric_limits<double>::infinity()), 0);  // e^(−inf − 0) is the 0 we want
-      return mul0(reshape(g, p.kept), exp(sub(x, finite)));
+      const Tensor e = exp(sub(x, finite)), total = sum(e, p.dims, true);
+      // y was rounded, by up to |y|·2⁻²⁴ in f32: all of e is off by one factor, which the sum takes out again.
+      return mul0(reshape(g, p.kept), div(e, where(greater(total, 0), total, 1)));
     });
   }
 };
