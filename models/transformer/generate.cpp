@@ -11,7 +11,8 @@
 
 namespace tapestry {
 
-Decoder::Decoder(const Transformer& model) : model_(model), cache_(model.config, 1, model.token_embedding.weight.dtype()) {}
+Decoder::Decoder(const Transformer& model)
+    : model_(model), cache_(model.config, 1, model.token_embedding.weight.dtype()) {}
 
 std::vector<float> Decoder::read(std::span<const int32_t> tokens) {
   if (tokens.empty()) fail<ValueError>("generate: there are no tokens to read; give at least one");
@@ -31,12 +32,15 @@ std::vector<float> Decoder::read(std::span<const int32_t> tokens) {
 Tensor Decoder::forward(std::span<const int32_t> tokens) {
   const std::vector<int64_t> ids(tokens.begin(), tokens.end());
   const auto n = static_cast<int64_t>(ids.size());
-  return select(model_(from(ids, {1, n}), TransformerArgs{.positions = cache_.next_positions(n), .stores = cache_.stores()}), 0, 0);
+  return select(
+      model_(from(ids, {1, n}), TransformerArgs{.positions = cache_.next_positions(n), .stores = cache_.stores()}), 0,
+      0);
 }
 
 void generate(const Transformer& model, std::span<const int32_t> prompt, const GenerateOptions& options,
               const std::function<void(int32_t id)>& emit) {
-  if (options.max_tokens < 0) fail<ValueError>("generate: max_tokens is {}; it must not be negative", options.max_tokens);
+  if (options.max_tokens < 0)
+    fail<ValueError>("generate: max_tokens is {}; it must not be negative", options.max_tokens);
   validate(options.sampler);
   const Ticket ticket{.key = options.seed, .stream = hash_name("generate")};
   Decoder decoder(model);

@@ -8,17 +8,20 @@
 
 namespace tapestry {
 
-KeyValueCache::LayerStore::LayerStore(const Shape& shape, DType dtype) : keys_(empty(shape, dtype)), values_(empty(shape, dtype)) {}
+KeyValueCache::LayerStore::LayerStore(const Shape& shape, DType dtype)
+    : keys_(empty(shape, dtype)), values_(empty(shape, dtype)) {}
 
 std::array<Tensor, 2> KeyValueCache::LayerStore::extend(const Tensor& keys, const Tensor& values) {
   if (grad_enabled() && (keys.requires_grad() || values.requires_grad()))
-    fail<AutogradError>("kv_cache: keys and values are being recorded, but what is stored carries no gradient; call the model under NoGrad");
+    fail<AutogradError>(
+        "kv_cache: keys and values are being recorded, but what is stored carries no gradient; call the model under "
+        "NoGrad");
   const int64_t end = size_ + keys.size(2);
-  const bool fits = keys.dim() == 4 && keys.shape() == values.shape() && keys.size(0) == keys_.size(0) && keys.size(1) == keys_.size(1) &&
-                    keys.size(3) == keys_.size(3) && end <= keys_.size(2);
+  const bool fits = keys.dim() == 4 && keys.shape() == values.shape() && keys.size(0) == keys_.size(0) &&
+                    keys.size(1) == keys_.size(1) && keys.size(3) == keys_.size(3) && end <= keys_.size(2);
   if (!fits)
-    fail<ShapeError>("kv_cache: keys are {} and values {}; a cache of {} that holds {} tokens has no place for them", keys.describe(),
-                     values.describe(), keys_.describe(), size_);
+    fail<ShapeError>("kv_cache: keys are {} and values {}; a cache of {} that holds {} tokens has no place for them",
+                     keys.describe(), values.describe(), keys_.describe(), size_);
   const NoGrad no_grad;
   slice(keys_, 2, size_, end).copy_(keys);
   slice(values_, 2, size_, end).copy_(values);
@@ -30,7 +33,8 @@ KeyValueCache::KeyValueCache(const TransformerConfig& c, int64_t rows, DType dty
   c.validate();
   if (rows < 1) fail<ValueError>("kv_cache: rows is {}; it must be at least 1", rows);
   layers_.reserve(static_cast<size_t>(c.n_layers));
-  for (int64_t i = 0; i < c.n_layers; ++i) layers_.emplace_back(Shape{rows, c.n_kv_heads, c.max_seq_len, c.head_dim()}, dtype);
+  for (int64_t i = 0; i < c.n_layers; ++i)
+    layers_.emplace_back(Shape{rows, c.n_kv_heads, c.max_seq_len, c.head_dim()}, dtype);
 }
 
 Tensor KeyValueCache::next_positions(int64_t n) const { return arange(n) + static_cast<double>(size()); }

@@ -1,4 +1,5 @@
-// The keys and values of the tokens a Transformer has read, so that the next token costs one row and not all of them again.
+// The keys and values of the tokens a Transformer has read, so that the next token costs one row and not all of them
+// again.
 // Not here: what happens when the memory is full (generate.h).
 // Next: generate.h.
 #pragma once
@@ -12,7 +13,7 @@ namespace tapestry {
 /// Memory for max_seq_len tokens of every layer, taken once. Not recorded: use it under NoGrad.
 ///
 ///     KeyValueCache cache(model.config);
-///     Tensor logits = model(prompt, {.positions = cache.next_positions(n), .stores = cache.stores()});
+///     Tensor logits = model(prompt, TransformerArgs{.positions = cache.next_positions(n), .stores = cache.stores()});
 class KeyValueCache {
  public:
   explicit KeyValueCache(const TransformerConfig& c, int64_t rows = 1, DType dtype = DType::f32);
@@ -32,7 +33,8 @@ class KeyValueCache {
   class LayerStore final : public KeyValueStore {
    public:
     LayerStore(const Shape& shape, DType dtype);
-    /// Appends (B, Hkv, T, Dh) and returns views of all so far. ShapeError when they do not fit; AutogradError while recording.
+    /// Appends (B, Hkv, T, Dh) and returns views of all so far. ShapeError when they do not fit; AutogradError while
+    /// recording.
     std::array<Tensor, 2> extend(const Tensor& keys, const Tensor& values) override;
     [[nodiscard]] int64_t size() const { return size_; }
     void clear() { size_ = 0; }

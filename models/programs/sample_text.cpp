@@ -1,0 +1,44 @@
+// From prompt to tokens to characters on a stream.
+// Next: ../transformer/generate.h.
+#include "sample_text.h"
+
+#include "../../autograd/error.h"
+#include "../text/utf8.h"
+
+namespace tapestry::programs {
+namespace {
+
+void put(std::string_view text, std::FILE* out) {
+  if (std::fwrite(text.data(), 1, text.size(), out) != text.size() || std::fflush(out) != 0)
+    fail<IoError>("generate: cannot write the text");
+}
+
+std::vector<int32_t> start_token(const Tokenizer& tokenizer) {
+  try {
+    return tokenizer.encode("\n");
+  } catch (const ValueError&) {
+    return {0};
+  }
+}
+
+}  // namespace
+
+std::string sample_text(const TextModel& text_model, const std::string& prompt, const GenerateOptions& options,
+                        std::FILE* out) {
+  const Tokenizer& tokenizer = *text_model.tokenizer;
+  const std::vector<int32_t> ids = prompt.empty() ? start_token(tokenizer) : tokenizer.encode(prompt);
+  std::string written;
+  Utf8Stream stream;
+  put(stream.push(prompt), out);
+  const auto emit = [&](int32_t id) {
+    const std::string text = stream.push(tokenizer.decode({&id, 1}));
+    put(text, out);
+    written += text;
+  };
+  generate(*text_model.model, ids, options, emit);
+  const std::string rest = stream.flush();
+  put(rest, out);
+  return written + rest;
+}
+
+}  // namespace tapestry::programs

@@ -1,0 +1,59 @@
+// Writing and reading the files of a run.
+// Next: loop.cpp.
+#include "run_folder.h"
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "../../autograd/error.h"
+#include "../../nn/atomic_file.h"
+#include "../../nn/mapped_file.h"
+#include "../../nn/safetensors.h"
+#include "../../nn/state_dict.h"
+
+namespace tapestry {
+
+namespace fs = std::filesystem;
+
+bool RunFolder::holds_run() const {
+  std::error_code ignored;
+  return fs::exists(checkpoint(), ignored) || fs::exists(log(), ignored) || fs::exists(config(), ignored) ||
+         fs::exists(model(), ignored);
+}
+
+void RunFolder::create() const {
+  std::error_code error;
+  fs::create_directories(path_, error);
+  if (!error && !fs::is_directory(path_)) error = std::make_error_code(std::errc::not_a_directory);
+  if (error) fail<IoError>("train: cannot make the folder '{}': {}", path_, error.message());
+}
+
+void write_run_config(const RunFolder& folder, const Trainer& trainer) {
+  auto json = nlohmann::ordered_json::parse(trainer.config().to_json());
+  json["tokenizer"] = nlohmann::ordered_json::parse(trainer.text().tokenizer().to_json());
+  write_file_atomically(folder.config(), json.dump(2) + "\n");
+}
+
+void export_model(const RunFolder& folder, const Trainer& trainer) {
+  write_safetensors(folder.model(), state_dict(trainer.model()));
+}
+
+TextModel load_text_model(const RunFolder& folder) {
+  const MappedFile file(folder.config());
+  const auto json = nlohmann::ordered_json::parse(file.bytes(), nullptr, false);
+  if (!json.is_object() || !json.contains("model") || !json.contains("tokenizer"))
+    fail<FormatError>("config: '{}' is not the config of a run: it must be a JSON object with model and tokenizer",
+                      folder.config());
+  const TransformerConfig config = TransformerConfig::from_json(json["model"].dump());
+  TextModel loaded{.model = {}, .tokenizer = tokenizer_from_json(json["tokenizer"].dump())};
+  if (loaded.tokenizer->vocab_size() != config.vocab_size)
+    fail<FormatError>("config: '{}' has vocab_size {}, but its tokenizer has {}", folder.config(), config.vocab_size,
+                      loaded.tokenizer->vocab_size());
+  const TensorFile weights = read_safetensors(folder.model());
+  loaded.model = std::make_shared<Transformer>(config);
+  load_state_dict(*loaded.model, weights.tensors);
+  loaded.model->eval();
+  return loaded;
+}
+
+}  // namespace tapestry

@@ -1,0 +1,45 @@
+// The folder of a run: which file is what, and how a trained model is read from it.
+// Next: loop.h.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "../transformer/lm.h"
+#include "trainer.h"
+
+namespace tapestry {
+
+/// Files of a run. checkpoint.safetensors is the run itself; the others follow from it or tell of it.
+class RunFolder {
+ public:
+  explicit RunFolder(std::string path) : path_(std::move(path)) {}
+  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] std::string checkpoint() const { return path_ + "/checkpoint.safetensors"; }
+  [[nodiscard]] std::string log() const { return path_ + "/log.jsonl"; }
+  [[nodiscard]] std::string config() const { return path_ + "/config.json"; }
+  [[nodiscard]] std::string model() const { return path_ + "/model.safetensors"; }
+
+  /// True if one of the four files is there.
+  [[nodiscard]] bool holds_run() const;
+  /// Makes the folder, with those above it. IoError if it cannot be made or is a file.
+  void create() const;
+
+ private:
+  std::string path_;
+};
+
+/// config.json: the configuration and the tokenizer's description. Atomic.
+void write_run_config(const RunFolder& folder, const Trainer& trainer);
+/// model.safetensors: the weights under their names. Atomic.
+void export_model(const RunFolder& folder, const Trainer& trainer);
+
+/// A trained model with the tokenizer it was trained with.
+struct TextModel {
+  std::shared_ptr<Transformer> model;
+  std::unique_ptr<Tokenizer> tokenizer;
+};
+/// From config.json and model.safetensors. IoError or FormatError, naming the file.
+TextModel load_text_model(const RunFolder& folder);
+
+}  // namespace tapestry

@@ -1,0 +1,69 @@
+// Rows of the model table.
+// Next: ../tests/test_zoo.cpp, which runs them.
+#include "zoo.h"
+
+#include <array>
+
+#include "../autograd/random.h"
+#include "../nn/visitor.h"
+#include "../ops/ops.h"
+#include "mlp.h"
+#include "transformer/lm.h"
+
+namespace tapestry {
+namespace {
+
+TinyModel tiny_mlp(DType dtype, uint64_t seed) {
+  manual_seed(seed);
+  const auto m = std::make_shared<Mlp>(std::vector<int64_t>{3, 8, 2}, MlpOptions{.activation = Activation::tanh});
+  to(*m, dtype);
+  const Tensor x = randn({6, 3}, dtype), y = randn({6, 2}, dtype);
+  return {m, [raw = m.get(), x, y] { return mse_loss((*raw)(x), y); }};
+}
+
+constexpr std::array<std::string_view, 4> mlp_parameters = {"layers.0.weight", "layers.0.bias", "layers.1.weight",
+                                                            "layers.1.bias"};
+
+TinyModel tiny_transformer(DType dtype, uint64_t seed) {
+  manual_seed(seed);
+  const auto m = std::make_shared<Transformer>(TransformerConfig{
+      .vocab_size = 7, .max_seq_len = 6, .n_layers = 2, .n_heads = 2, .n_kv_heads = 1, .d_model = 8, .d_ff = 6});
+  to(*m, dtype);
+  const Tensor x = randint(0, 7, {2, 5}), y = randint(0, 7, {2, 5});
+  return {m, [raw = m.get(), x, y] { return cross_entropy((*raw)(x), y); }};
+}
+
+constexpr std::array<std::string_view, 21> transformer_parameters = {
+    "token_embedding.weight",
+    "layers.0.attention_norm.weight",
+    "layers.0.attention.q_proj.weight",
+    "layers.0.attention.k_proj.weight",
+    "layers.0.attention.v_proj.weight",
+    "layers.0.attention.o_proj.weight",
+    "layers.0.feed_forward_norm.weight",
+    "layers.0.feed_forward.gate_proj.weight",
+    "layers.0.feed_forward.up_proj.weight",
+    "layers.0.feed_forward.down_proj.weight",
+    "layers.1.attention_norm.weight",
+    "layers.1.attention.q_proj.weight",
+    "layers.1.attention.k_proj.weight",
+    "layers.1.attention.v_proj.weight",
+    "layers.1.attention.o_proj.weight",
+    "layers.1.feed_forward_norm.weight",
+    "layers.1.feed_forward.gate_proj.weight",
+    "layers.1.feed_forward.up_proj.weight",
+    "layers.1.feed_forward.down_proj.weight",
+    "norm.weight",
+    "lm_head.weight",
+};
+
+constexpr std::array table{
+    ZooRow{.name = "mlp", .make = tiny_mlp, .parameters = mlp_parameters},
+    ZooRow{.name = "transformer", .make = tiny_transformer, .parameters = transformer_parameters},
+};
+
+}  // namespace
+
+std::span<const ZooRow> zoo() { return table; }
+
+}  // namespace tapestry

@@ -1,0 +1,293 @@
+// The program as its user meets it: what it writes, what it says about bad input, and how it stops.
+// Not here: training itself (test_trainer.cpp).
+// Next: ../models/programs/main.cpp.
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/wait.h>
+
+#include <csignal>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "../models/training/checkpoint.h"
+#include "../models/training/run_folder.h"
+#include "training_fixtures.h"
+
+using namespace tapestry;
+using namespace tapestry::tests;
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+struct Outcome {
+  int status = -1;  ///< exit status, or −signal
+  std::string out, err;
+};
+
+/// The program, started in a folder with its output in two files there.
+class Program {
+ public:
+  Program(const Folder& folder, const Words& words) : out_(folder / "stdout"), err_(folder / "stderr") {
+    Words all = words;
+    all.insert(all.begin(), TAPESTRY_PROGRAM);
+    std::vector<char*> argv;
+    for (std::string& word : all) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    std::filesystem::remove(out_);  // what is read there from now on is this program's
+    pid_ = ::fork();
+    if (pid_ != 0) return;
+    const int flags = O_WRONLY | O_CREAT | O_TRUNC;
+    if (::chdir(folder.path.c_str()) == 0 && ::dup2(::open(out_.c_str(), flags, 0600), 1) == 1 &&
+        ::dup2(::open(err_.c_str(), flags, 0600), 2) == 2)
+      ::execv(argv[0], argv.data());
+    ::_exit(127);
+  }
+  void signal(int number) const { ::kill(pid_, number); }
+  [[nodiscard]] Outcome wait() const {
+    int status = 0;
+    ::waitpid(pid_, &status, 0);
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status), read_file(out_), read_file(err_)};
+  }
+
+ private:
+  std::string out_, err_;
+  pid_t pid_ = -1;
+};
+
+Outcome run(const Folder& folder, const Words& words) { return Program(folder, words).wait(); }
+
+/// A folder with text.txt, small.json and, after `train`, a run in "run".
+struct Place : Folder {
+  Place() {
+    write_file(*this / "text.txt", small_text());
+    write_file(*this / "small.json", small_config().to_json());
+  }
+  [[nodiscard]] Outcome train(const Words& more = {}) const {
+    Words words = {"train", "--data", "text.txt", "--config", "small.json", "--out", "run", "--sample", "40"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run(*this, words);
+  }
+};
+
+/// Every file below a folder with its bytes, but for the captured output.
+std::map<std::string, std::string> files_of(const Folder& folder) {
+  std::map<std::string, std::string> files;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder.path)) {
+    const std::string name = entry.path().lexically_relative(folder.path).string();
+    if (name != "stdout" && name != "stderr")
+      files[name] = entry.is_regular_file() ? read_file(entry.path().string()) : "";
+  }
+  return files;
+}
+
+bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_SUITE("programs") {
+  TEST_CASE("train writes its files and says what the model achieved beside counting") {
+    const Place place;
+    const Outcome outcome = place.train();
+    REQUIRE_MESSAGE(outcome.status == 0, outcome.err);
+    CHECK(outcome.err.empty());
+    for (const char* part : {"loss ln V = ", "step     12  train loss ", "this model", "bigram", "unigram",
+                             "perplexity", "40 tokens it writes"})
+      CHECK_MESSAGE(holds(outcome.out, part), part);
+    const auto files = files_of(place);
+    for (const char* name : {"run/log.jsonl", "run/config.json", "run/model.safetensors", "run/checkpoint.safetensors"})
+      CHECK(files.contains(name));
+    const std::string& log = files.at("run/log.jsonl");
+    const auto last = nlohmann::json::parse(log.substr(log.rfind('{', log.rfind('{') - 1)));
+    CHECK(last["step"] == 12);
+    CHECK(last["train_loss"].is_number());
+    CHECK(last["val_loss"].is_number());
+    CHECK(last["tokens_per_second"].get<double>() > 0);
+    for (const char* part : {"steps", "data", "evaluation", "checkpoint"})
+      CHECK(last["seconds"][part].get<double>() >= 0);
+  }
+
+  TEST_CASE("generate goes on from a prompt, the same text for the same seed, in whole characters") {
+    const Place place;
+    REQUIRE(place.train().status == 0);
+    const Outcome a =
+        run(place, {"generate", "--model", "run", "--prompt", "the cat", "--max-tokens", "30", "--seed", "7"});
+    CHECK_MESSAGE(a.status == 0, a.err);
+    CHECK(a.out.starts_with("the cat"));
+    CHECK(a.out.size() == 7 + 30 + 1);
+    CHECK(run(place, {"generate", "--model", "run", "--prompt", "the cat", "--max-tokens", "30", "--seed", "7",
+                      "--threads", "2"})
+              .out == a.out);
+    CHECK(run(place, {"generate", "--model", "run", "--prompt", "the cat", "--max-tokens", "30", "--seed", "8"}).out !=
+          a.out);
+    CHECK(run(place, {"generate", "--model", "run", "--max-tokens", "0"}).out == "\n");
+    CHECK(
+        run(place, {"generate", "--model", "run", "--prompt", "the", "--max-tokens", "8", "--temperature", "0"}).out ==
+        run(place,
+            {"generate", "--model", "run", "--prompt", "the", "--max-tokens", "8", "--top-k", "1", "--seed", "9"})
+            .out);
+    CHECK(holds(run(place, {"info", "--model", "run"}).out, "q_proj"));
+  }
+
+  TEST_CASE("a second run in a folder needs leave; resume and overwrite are it") {
+    const Place place;
+    REQUIRE(place.train().status == 0);
+    auto before = files_of(place);
+    const Outcome refused = place.train();
+    CHECK(refused.status == 1);
+    CHECK(holds(refused.err, "holds a run; go on with --resume, start again with --overwrite"));
+    CHECK(files_of(place) == before);
+    const Outcome resumed = run(place, {"train", "--resume", "--out", "run", "--sample", "0"});
+    CHECK_MESSAGE(resumed.status == 0, resumed.err);
+    CHECK(files_of(place) == before);
+    CHECK(place.train({"--overwrite", "--seed", "2"}).status == 0);
+    CHECK(files_of(place).at("run/model.safetensors") != before.at("run/model.safetensors"));
+    CHECK(run(place, {"train", "--data", "text.txt", "--config", "run/config.json", "--out", "again", "--sample", "0"})
+              .status == 0);
+    CHECK(files_of(place).at("again/model.safetensors") == files_of(place).at("run/model.safetensors"));
+  }
+
+  TEST_CASE("a signal saves the run, which then ends as one that was never stopped") {
+    const Place place;
+    const Words words = {"train", "--data",   "text.txt", "--config",    "small.json", "--steps",
+                         "400",   "--sample", "0",        "--overwrite", "--out"};
+    const auto into = [&](const std::string& out) {
+      Words all = words;
+      all.push_back(out);
+      return all;
+    };
+    REQUIRE(run(place, into("straight")).status == 0);
+    for (const int number : {SIGINT, SIGTERM}) {
+      CAPTURE(number);
+      const Program program(place, into("run"));
+      // After the second evaluation it is in the middle of its steps.
+      while (!holds(read_file(place / "stdout"), "step     10"))
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      program.signal(number);
+      const Outcome outcome = program.wait();
+      REQUIRE_MESSAGE(outcome.status == 0, outcome.err);
+      REQUIRE(holds(outcome.out, "go on with: tapestry train --resume --out run"));
+      CHECK(read_checkpoint(place / "run/checkpoint.safetensors").state.step < 400);
+      REQUIRE(run(place, {"train", "--resume", "--out", "run", "--sample", "0"}).status == 0);
+      CHECK(read_file(place / "run/model.safetensors") == read_file(place / "straight/model.safetensors"));
+    }
+  }
+
+  TEST_CASE("verify-resume proves itself on the given configuration and writes nothing") {
+    const Place place;
+    const auto before = files_of(place);
+    const Outcome outcome = place.train({"--verify-resume"});
+    CHECK_MESSAGE(outcome.status == 0, outcome.err);
+    CHECK(holds(outcome.out, "equal bit for bit"));
+    CHECK(files_of(place) == before);
+  }
+
+  TEST_CASE("bad input is one clear line and a status, and changes no file") {
+    const Place place;
+    REQUIRE(place.train().status == 0);
+    write_file(place / "empty.txt", "");
+    write_file(place / "short.txt", "the cat");
+    write_file(place / "latin1.txt", std::string(200, 'a') + "\xE9" + std::string(200, 'b'));
+    write_file(place / "unknown.json", R"({"model": {}, "training": {}, "speed": 1})");
+    write_file(place / "broken.json", "{");
+    const std::string model = read_file(place / "run/model.safetensors"),
+                      checkpoint = read_file(place / "run/checkpoint.safetensors");
+    const std::string config = read_file(place / "run/config.json");
+    const auto damaged = [&](const std::string& name, const std::string& config_bytes, const std::string& model_bytes,
+                             const std::string& checkpoint_bytes) {
+      std::filesystem::create_directory(place / name);
+      write_file(place / (name + "/config.json"), config_bytes);
+      write_file(place / (name + "/model.safetensors"), model_bytes);
+      write_file(place / (name + "/checkpoint.safetensors"), checkpoint_bytes);
+    };
+    damaged("cut", config, model.substr(0, model.size() - 5), checkpoint.substr(0, checkpoint.size() / 2));
+    damaged("noise", "{}", "noise", std::string(1000, '\0'));
+    std::string wider = config;
+    wider.replace(wider.find("\"d_ff\": 32"), 10, "\"d_ff\": 64");
+    damaged("other", wider, model, model);
+    const auto before = files_of(place);
+
+    struct Row {
+      Words words;
+      int status;
+      std::string message;  ///< a part of the one line
+    };
+    const Words small = {"train", "--config", "small.json", "--out", "new"};
+    const auto with = [&](Words more) {
+      more.insert(more.begin(), small.begin(), small.end());
+      return more;
+    };
+    const Row rows[] = {
+        {with({"--data", "missing.txt"}), 1, "cannot read 'missing.txt'"},
+        {with({"--data", "empty.txt"}), 1, "'empty.txt' is empty"},
+        {with({"--data", "."}), 1, "is a directory"},
+        {with({"--data", "short.txt"}), 1, "context 16 needs at least 17 tokens, the training part has 6"},
+        {with({"--data", "latin1.txt"}), 1, "byte 0xe9 at offset 200 is not part of a UTF-8 character"},
+        {with({"--data", "text.txt", "--context", "100000"}), 1, "context 100000 needs at least 100001 tokens"},
+        {with({"--data", "text.txt", "--batch", "0"}), 1, "batch is 0"},
+        {with({"--data", "text.txt", "--lr", "nan"}), 1, "lr is nan"},
+        {with({"--data", "text.txt", "--tokenizer", "words"}), 1, "there are char and byte"},
+        {with({"--data", "text.txt", "--threads", "0"}), 1, "0"},
+        {{"train", "--data", "text.txt", "--config", "small.json", "--out", "text.txt/run"},
+         1,
+         "cannot make the folder"},
+        {{"train", "--preset", "huge"}, 1, "there is no preset called 'huge'"},
+        {{"train", "--config", "missing.json"}, 1, "cannot read 'missing.json'"},
+        {{"train", "--config", "broken.json"}, 1, "not a JSON object"},
+        {{"train", "--config", "unknown.json"}, 1, "unknown field speed"},
+        {{"train", "--data", "text.txt", "--config", "run/config.json", "--tokenizer", "byte", "--out", "new"},
+         1,
+         "the byte tokenizer of this text has 256"},
+        {{"train", "--resume", "--out", "nowhere"}, 1, "cannot read 'nowhere/checkpoint.safetensors'"},
+        {{"train", "--resume", "--out", "cut"}, 1, "cut/checkpoint.safetensors"},
+        {{"train", "--resume", "--out", "noise"}, 1, "noise/checkpoint.safetensors"},
+        {{"train", "--resume", "--out", "other"}, 1, "it has no run description"},
+        {{"train", "--resume", "--out", "run", "--data", "short.txt"},
+         1,
+         "'short.txt' is not the text this run was trained on"},
+        {{"train", "--resume", "--lr", "1"}, 2, "--resume excludes --lr"},
+        {{"train", "--steps", "many"}, 2, "many"},
+        {{"train", "--stepz", "3"}, 2, "--stepz"},
+        {{"train", "--preset", "nano", "--config", "small.json"}, 2, "excludes"},
+        {{}, 2, "subcommand"},
+        {{"fly"}, 2, "subcommand"},
+        {{"generate"}, 2, "--model is required"},
+        {{"generate", "--model", "nowhere"}, 1, "cannot read 'nowhere/config.json'"},
+        {{"generate", "--model", "cut"}, 1, "cut/model.safetensors"},
+        {{"generate", "--model", "noise"}, 1, "is not the config of a run"},
+        {{"generate", "--model", "other"}, 1, "gate_proj.weight is"},
+        {{"generate", "--model", "run", "--prompt", "\xC3\xA9"}, 1, "U+00E9 'é', which is not among"},
+        {{"generate", "--model", "run", "--prompt", "\xFF"}, 1, "byte 0xff at offset 0"},
+        {{"generate", "--model", "run", "--temperature", "-1"}, 1, "temperature"},
+        {{"generate", "--model", "run", "--top-p", "1.5"}, 1, "top_p"},
+        {{"generate", "--model", "run", "--top-k", "-1"}, 1, "top_k"},
+        {{"generate", "--model", "run", "--max-tokens", "-1"}, 1, "max_tokens is -1"},
+        {{"info", "--preset", "huge"}, 1, "there is no preset called 'huge'"},
+        {{"info"}, 2, "is required"},
+    };
+    for (const Row& row : rows) {
+      std::string line;
+      for (const std::string& word : row.words) line += word + " ";
+      CAPTURE(line);
+      const Outcome outcome = run(place, row.words);
+      CAPTURE(outcome.err);
+      CHECK(outcome.status == row.status);
+      CHECK(outcome.err.starts_with("tapestry: "));
+      CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
+      CHECK(holds(outcome.err, row.message));
+      CHECK(files_of(place) == before);
+    }
+  }
+
+  TEST_CASE("help is no error, and a full disk is one") {
+    const Place place;
+    for (const Words& words :
+         {Words{"--help"}, Words{"train", "--help"}, Words{"generate", "--help"}, Words{"info", "--preset", "nano"}}) {
+      const Outcome outcome = run(place, words);
+      CHECK(outcome.status == 0);
+      CHECK(outcome.out.size() > 100);
+    }
+    CHECK(TrainConfig::from_json(run(place, {"info", "--preset", "small"}).out).model.d_model == 384);
+  }
+}
