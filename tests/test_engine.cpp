@@ -79,7 +79,7 @@ TEST_SUITE("engine") {
     CHECK(values(x.grad()) == V{2, 40, 600});
   }
 
-  TEST_CASE("C07: two walks of one graph add up on the leaf only") {
+  TEST_CASE("two walks of one graph add up on the leaf only") {
     const Tensor x = full({}, 3, DType::f64).requires_grad_();
     const Tensor a = plain::scale(x, 2), loss = plain::mul(a, a);
     loss.backward({}, {.retain_graph = true});

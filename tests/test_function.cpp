@@ -87,7 +87,7 @@ struct SavesNothing {
 
 TEST_SUITE("function") {
   TEST_CASE(
-      "C06: a write after a save throws at backward and names op and versions; a write while recording throws at "
+      "a write after a save throws at backward and names op and versions; a write while recording throws at "
       "once") {
     const Tensor a = leaf({1, 2, 3}), b = plain::exp(a);
     CHECK(error_of([&] { b.mutable_data<double>()[1] = 2; }) ==

@@ -50,7 +50,7 @@ TEST_SUITE("tensor") {
     CHECK(error_of<ShapeError>([] { tensor({1, {2}}); }) == "tensor: ragged list: one part has shape [], another [1]");
   }
 
-  TEST_CASE("R07: from() copies; borrow_external_memory() does not, and keeps its owner") {
+  TEST_CASE("from() copies; borrow_external_memory() does not, and keeps its owner") {
     Tensor copied;
     {
       std::vector<double> source(9);
