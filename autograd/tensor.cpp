@@ -127,7 +127,13 @@ void Tensor::set_grad(const Tensor& gradient) const {
     fail<DTypeError>("set_grad: the gradient {} does not have the dtype of the tensor {}", gradient.describe(), describe());
   auto& leaf = static_cast<Leaf&>(*e.node);
   const std::lock_guard lock(leaf.mutex);
-  leaf.grad = gradient;
+  if (!gradient.defined() || gradient.requires_grad()) {
+    leaf.grad = gradient;
+    return;
+  }
+  const NoGrad raw;
+  leaf.grad = empty(shape(), dtype());  // a copy: backward adds in place
+  leaf.grad.copy_(gradient);
 }
 
 void Tensor::clear_grad() const {

@@ -95,7 +95,7 @@ class Tensor {
   const Tensor& requires_grad_(bool value = true) const;
   /// The accumulated gradient of a leaf, or of an intermediate after retain_grad(); undefined if there is none yet.
   [[nodiscard]] Tensor grad() const;
-  /// Replaces the gradient (undefined clears it). ShapeError / DTypeError unless it fits.
+  /// Replaces the gradient by a copy of this one (undefined clears it). ShapeError / DTypeError unless it fits.
   void set_grad(const Tensor& gradient) const;
   void clear_grad() const;
   /// Adds d(this)/d(leaf) to the .grad of every leaf. `gradient` is the upstream gradient; a single element needs none.

@@ -248,7 +248,12 @@ TEST_SUITE("tensor") {
 
   TEST_CASE("gradients of a leaf: setting, clearing, what does not fit") {
     const Tensor x = plain::leaf({1, 2});
-    x.set_grad(tensor<double>({3, 4}));
+    const Tensor g = tensor<double>({3, 4});
+    x.set_grad(g);
+    x.backward(ones({2}, DType::f64));
+    CHECK(values(g) == V{3, 4});
+    CHECK(values(x.grad()) == V{4, 5});
+    x.set_grad(g);
     CHECK(values(x.grad()) == V{3, 4});
     CHECK(error_of<ShapeError>([&] { x.set_grad(zeros({3}, DType::f64)); }) ==
           "set_grad: the gradient [3] f64 does not have the shape of the tensor [2] f64");
