@@ -38,7 +38,7 @@ const std::map<std::string, std::vector<std::string>> owners = {
     {"cblas", {"ops/kernels/gemm"}},
     {"xsimd/", {"ops/kernels/", "tests/"}},
     {"nlohmann/", {"nn/", "models/", "tests/", "bench/"}},
-    {"CLI/", {"models/programs/"}},
+    {"CLI/", {"models/programs/", "bench/"}},
     {"doctest/", {"tests/"}},
     {"benchmark/", {"bench/"}},
     {"tapestry/", {"docs/", "tests/consumer/"}},
