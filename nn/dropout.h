@@ -13,9 +13,9 @@ namespace tapestry {
 struct Dropout : Layer<Dropout> {
   double p;
 
-  /// ValueError unless 0 ≤ p < 1.
+  /// ValueError unless 0 ≤ p ≤ 1; p = 1 gives zeros.
   explicit Dropout(double probability) : p(probability) {
-    if (!(0 <= p && p < 1)) fail<ValueError>("Dropout: p is {}, which is not in [0, 1)", p);
+    if (!(0 <= p && p <= 1)) fail<ValueError>("Dropout: p is {}, which is not in [0, 1]", p);
   }
   [[nodiscard]] Tensor forward(const Tensor& x) const { return is_training() && p > 0 ? dropout(x, p) : x; }
 };

@@ -30,7 +30,7 @@ struct Dropout {
 
 Tensor dropout(const Tensor& x, double p) {
   detail::require_floating("dropout", x);
-  if (!(p >= 0 && p < 1)) fail<ValueError>("dropout: p is {}; it must be at least 0 and below 1", p);
+  if (!(p >= 0 && p <= 1)) fail<ValueError>("dropout: p is {}; it must be from 0 to 1", p);
   if (p == 0) return x;
   return apply(Dropout{p, draw_ticket()}, x);
 }

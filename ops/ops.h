@@ -273,7 +273,7 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
 Tensor swiglu(const Tensor& gate, const Tensor& up);
 
 /// Inverted dropout: 0 with probability p, else x/(1 − p). The mask is a function of a ticket drawn at the call (autograd/random.h) and never stored.
-/// ValueError unless 0 ≤ p < 1.
+/// p = 1 gives zeros. ValueError unless 0 ≤ p ≤ 1.
 Tensor dropout(const Tensor& x, double p);
 
 }  // namespace tapestry

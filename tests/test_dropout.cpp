@@ -45,10 +45,12 @@ TEST_SUITE("dropout") {
     CHECK(difference(dropout(x, 0.5), a) == 2);
   }
 
-  TEST_CASE("p = 0 is the identity; p outside [0, 1) is an error") {
+  TEST_CASE("p = 0 is the identity, p = 1 gives zeros; p outside [0, 1] is an error") {
     const Tensor x = leaf({3}, 1);
     CHECK(dropout(x, 0).is_same(x));
-    CHECK(message<ValueError>([&] { dropout(x, 1); }) == "dropout: p is 1; it must be at least 0 and below 1");
+    CHECK(difference(dropout(full({3}, INFINITY), 1), zeros({3})) == 0);
+    CHECK(difference(grad({sum(dropout(x, 1))}, {x})[0], zeros({3}, DType::f64)) == 0);
+    CHECK(message<ValueError>([&] { dropout(x, 1.5); }) == "dropout: p is 1.5; it must be from 0 to 1");
     CHECK_THROWS_AS(dropout(x, -0.1), ValueError);
     CHECK_THROWS_AS(dropout(x, NAN), ValueError);
   }

@@ -254,7 +254,7 @@ TEST_SUITE("module") {
     CHECK(!copy.is_training());
     stack.train();
     CHECK(stack.at<Sequential>(1).at<Dropout>(0).is_training());
-    CHECK_THROWS_AS(Dropout(1.0), ValueError);
+    CHECK_THROWS_AS(Dropout(1.5), ValueError);
     CHECK_THROWS_AS(Dropout(-0.1), ValueError);
   }
 

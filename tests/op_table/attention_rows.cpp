@@ -157,7 +157,7 @@ constexpr OpRow rows[] = {
      .samples = {{{real(3, 40)}}, {{real(5)}}},
      .empty = {{real(0, 3)}},
      .large = {{real(300, 401)}},
-     .errors = {{[] { (void)dropout(zeros({2}), 1); }, "dropout: p is 1; it must be at least 0 and below 1"}},
+     .errors = {{[] { (void)dropout(zeros({2}), 1.5); }, "dropout: p is 1.5; it must be from 0 to 1"}},
      .bounds = fused},
 };
 
