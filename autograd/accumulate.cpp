@@ -10,8 +10,10 @@ namespace {
 
 template <class T>
 T plus(T a, T b) {
-  if constexpr (std::is_same_v<T, bf16>) return bf16(static_cast<float>(a) + static_cast<float>(b));
-  else return a + b;
+  if constexpr (std::is_same_v<T, bf16>)
+    return bf16(static_cast<float>(a) + static_cast<float>(b));
+  else
+    return a + b;
 }
 
 /// to = a + b, all contiguous; `to` may be a or b.
@@ -78,8 +80,10 @@ void accumulate_leaf(Leaf& leaf, Tensor g) {
   const bool old_recorded = grad.defined() && grad.requires_grad();
   const bool recorded = old_recorded || (grad_enabled() && g.requires_grad());
   if (recorded) {
-    if (grad.defined()) grad = add_grads(grad, g);
-    else grad = g.is_sole_owner() ? std::move(g) : apply(CopyGrad{}, g);
+    if (grad.defined())
+      grad = add_grads(grad, g);
+    else
+      grad = g.is_sole_owner() ? std::move(g) : apply(CopyGrad{}, g);
   } else if (!grad.defined()) {
     // Note [.grad shares storage with nothing]: a + b hands one tensor to two leaves, sum a view of stride 0.
     if (is_free(g)) {

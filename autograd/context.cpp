@@ -31,29 +31,37 @@ void Context::save_one(const Tensor& tensor) {
 Tensor Context::unpack(const SavedTensor& s) const {
   if (!s.tensor.defined()) return {};
   if (s.tensor.version() != s.version)
-    fail<AutogradError>("{}: a tensor saved for backward (shape {}) was overwritten in place: it is at version {}, saved at version {}; write before the op or on a clone",
-                        node_->name(), to_string(s.tensor.shape()), s.tensor.version(), s.version);
+    fail<AutogradError>(
+        "{}: a tensor saved for backward (shape {}) was overwritten by {}: it is at version {}, saved at version {}; "
+        "write before the op or on a clone",
+        node_->name(), to_string(s.tensor.shape()), s.tensor.body()->storage->last_write.load(), s.tensor.version(),
+        s.version);
   Edge edge;
   if (grad_enabled()) {
-    if (s.output >= 0) edge = Edge{Ref<Node>(node_), s.output};
-    else if (s.input >= 0) edge = node_->inputs[static_cast<size_t>(s.input)];
+    if (s.output >= 0)
+      edge = Edge{Ref<Node>(node_), s.output};
+    else if (s.input >= 0)
+      edge = node_->inputs[static_cast<size_t>(s.input)];
   }
   if (!edge && !s.tensor.body()->edge) return s.tensor;
   Tensor t = s.tensor.detach();
   t.body()->edge = std::move(edge);
+  t.body()->recorded_version = s.version;
   return t;
 }
 
 Tensor Context::saved(int i) const {
   const size_t at = static_cast<size_t>(i) + node_->saved_inputs;
   if (i < 0 || at >= node_->saved.size())
-    fail<IndexError>("{}: saved({}) asks for one of {} saved tensors", node_->name(), i, node_->saved.size() - node_->saved_inputs);
+    fail<IndexError>("{}: saved({}) asks for one of {} saved tensors", node_->name(), i,
+                     node_->saved.size() - node_->saved_inputs);
   return unpack(node_->saved[at]);
 }
 
 Tensor Context::input(int i) const {
   if (i < 0 || i >= node_->saved_inputs)
-    fail<IndexError>("{}: input({}) asks for one of {} kept inputs; only an op with a composite keeps them", node_->name(), i, node_->saved_inputs);
+    fail<IndexError>("{}: input({}) asks for one of {} kept inputs; only an op with a composite keeps them",
+                     node_->name(), i, node_->saved_inputs);
   return unpack(node_->saved[static_cast<size_t>(i)]);
 }
 
@@ -65,7 +73,8 @@ Tensor Context::grad_or_zeros(std::span<const Tensor> gs, int i) const {
 
 std::optional<GradDestination> Context::grad_destination(int i) const {
   const Edge& edge = node_->inputs[static_cast<size_t>(i)];
-  if (walk_ == nullptr || grad_enabled() || !edge || !edge.node->is_leaf() || !walk_->adds_directly(*edge.node)) return {};
+  if (walk_ == nullptr || grad_enabled() || !edge || !edge.node->is_leaf() || !walk_->adds_directly(*edge.node))
+    return {};
   auto& leaf = static_cast<Leaf&>(*edge.node);
   std::unique_lock lock(leaf.mutex, std::try_to_lock);
   if (!lock.owns_lock() || !leaf.grad.defined() || !leaf.grad.is_contiguous() || leaf.grad.body()->edge) return {};

@@ -26,8 +26,8 @@ struct bf16 {
 };
 
 template <class T>
-inline constexpr bool is_element =
-    std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, bf16> || std::is_same_v<T, int64_t> || std::is_same_v<T, bool>;
+inline constexpr bool is_element = std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, bf16> ||
+                                   std::is_same_v<T, int64_t> || std::is_same_v<T, bool>;
 
 template <class T>
 constexpr DType dtype_of() {
@@ -55,11 +55,16 @@ constexpr bool is_floating(DType t) { return t <= DType::bf16; }
 template <class F>
 decltype(auto) dispatch(DType t, F&& f) {
   switch (t) {
-    case DType::f32: return f.template operator()<float>();
-    case DType::f64: return f.template operator()<double>();
-    case DType::bf16: return f.template operator()<bf16>();
-    case DType::i64: return f.template operator()<int64_t>();
-    case DType::boolean: break;
+    case DType::f32:
+      return f.template operator()<float>();
+    case DType::f64:
+      return f.template operator()<double>();
+    case DType::bf16:
+      return f.template operator()<bf16>();
+    case DType::i64:
+      return f.template operator()<int64_t>();
+    case DType::boolean:
+      break;
   }
   return f.template operator()<bool>();
 }

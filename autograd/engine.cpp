@@ -10,8 +10,12 @@
 
 namespace tapestry {
 
-Walk::Walk(std::span<const Edge> roots, std::span<const Edge> targets, bool accumulates, bool retain_graph, bool create_graph)
-    : has_targets_(!targets.empty()), accumulates_(accumulates), retain_graph_(retain_graph), create_graph_(create_graph) {
+Walk::Walk(std::span<const Edge> roots, std::span<const Edge> targets, bool accumulates, bool retain_graph,
+           bool create_graph)
+    : has_targets_(!targets.empty()),
+      accumulates_(accumulates),
+      retain_graph_(retain_graph),
+      create_graph_(create_graph) {
   table_.resize(64);
   for (const Edge& root : roots) kept_.push_back(root.node);
   for (const Edge& target : targets) kept_.push_back(target.node);
@@ -33,8 +37,10 @@ int64_t Walk::find_or_add(Node* node, bool& added) {
   added = found < 0;
   if (!added) return found;
   slots_.push_back(Slot{.node = node, .grads = {}});
-  if (slots_.size() * 2 > table_.size()) grow();
-  else insert(slots_.size() - 1);
+  if (slots_.size() * 2 > table_.size())
+    grow();
+  else
+    insert(slots_.size() - 1);
   return static_cast<int64_t>(slots_.size()) - 1;
 }
 
@@ -75,7 +81,9 @@ void Walk::collect(std::span<const Edge> roots, std::span<const Edge> targets) {
   }
   order_.resize(slots_.size());
   for (size_t i = 0; i < order_.size(); ++i) order_[i] = static_cast<int64_t>(i);
-  const auto older = [&](int64_t a, int64_t b) { return slots_[static_cast<size_t>(a)].node->seq < slots_[static_cast<size_t>(b)].node->seq; };
+  const auto older = [&](int64_t a, int64_t b) {
+    return slots_[static_cast<size_t>(a)].node->seq < slots_[static_cast<size_t>(b)].node->seq;
+  };
   std::reverse(order_.begin(), order_.end());
   if (!std::is_sorted(order_.begin(), order_.end(), older)) std::sort(order_.begin(), order_.end(), older);
   for (Slot& slot : slots_) slot.done = false;
@@ -149,13 +157,16 @@ void Walk::step(int64_t s) {
     for (const Edge& edge : node.inputs) onward = onward || (edge && needs(edge));
     if (onward) {
       if (node.released)
-        fail<AutogradError>("backward: the graph behind {} was freed by an earlier walk; pass retain_graph = true to the first one", node.name());
+        fail<AutogradError>(
+            "backward: the graph behind {} was freed by an earlier walk; pass retain_graph = true to the first one",
+            node.name());
       Grads gs = slot.target ? slot.grads : std::move(slot.grads);
       if (!slot.target) slot.grads.clear();
       gs.resize(node.outputs.size());
       in = node.backward(*this, std::move(gs));
       if (in.size() != node.inputs.size())
-        fail<AutogradError>("{}: backward returned {} gradients for {} inputs", node.name(), in.size(), node.inputs.size());
+        fail<AutogradError>("{}: backward returned {} gradients for {} inputs", node.name(), in.size(),
+                            node.inputs.size());
     }
   }
   for (size_t i = 0; i < node.inputs.size(); ++i) {
@@ -174,8 +185,8 @@ void Walk::deliver(const Edge& edge, Tensor g, const Node* from, int input) {
   if (g.defined()) {
     const Meta& meta = edge.node->outputs[static_cast<size_t>(edge.output_nr)];
     if (g.shape() != meta.shape || g.dtype() != meta.dtype)
-      fail<AutogradError>("{}: the gradient of input {} is {}, the input is {}", from ? from->name() : "backward", input, g.describe(),
-                          to_string(meta.shape, meta.dtype));
+      fail<AutogradError>("{}: the gradient of input {} is {}, the input is {}", from ? from->name() : "backward",
+                          input, g.describe(), to_string(meta.shape, meta.dtype));
     if (edge.node->is_leaf() && !slot.target && adds_directly(*edge.node)) {
       if (from == nullptr || !is_lent(input, g)) accumulate_leaf(static_cast<Leaf&>(*edge.node), std::move(g));
     } else {
@@ -185,11 +196,13 @@ void Walk::deliver(const Edge& edge, Tensor g, const Node* from, int input) {
   }
   if (!edge.node->is_leaf() || --slot.pending > 0 || slot.grads.empty()) return;
   arrived(slot);
-  if (accumulates_ && slot.grads[0].defined()) accumulate_leaf(static_cast<Leaf&>(*slot.node), std::move(slot.grads[0]));
+  if (accumulates_ && slot.grads[0].defined())
+    accumulate_leaf(static_cast<Leaf&>(*slot.node), std::move(slot.grads[0]));
 }
 
 bool Walk::is_lent(int input, const Tensor& grad) const {
-  return std::any_of(lent_.begin(), lent_.end(), [&](const Lent& l) { return l.input == input && l.grad == grad.body(); });
+  return std::any_of(lent_.begin(), lent_.end(),
+                     [&](const Lent& l) { return l.input == input && l.grad == grad.body(); });
 }
 
 void Walk::arrived(Slot& slot) {
@@ -204,7 +217,8 @@ void Walk::arrived(Slot& slot) {
         Tensor replaced = entry.fn(g);
         if (!replaced.defined()) continue;
         if (replaced.shape() != g.shape() || replaced.dtype() != g.dtype())
-          fail<AutogradError>("hook on {}: it returned {} for a gradient {}", slot.node->name(), replaced.describe(), g.describe());
+          fail<AutogradError>("hook on {}: it returned {} for a gradient {}", slot.node->name(), replaced.describe(),
+                              g.describe());
         g = std::move(replaced);
       }
     }
@@ -213,7 +227,9 @@ void Walk::arrived(Slot& slot) {
 }
 
 std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs, GradOptions options) {
-  if (outputs.empty() || inputs.empty()) fail<AutogradError>("grad: {} outputs and {} inputs; at least one of each is needed", outputs.size(), inputs.size());
+  if (outputs.empty() || inputs.empty())
+    fail<AutogradError>("grad: {} outputs and {} inputs; at least one of each is needed", outputs.size(),
+                        inputs.size());
   auto& gs = options.grad_outputs;
   if (!gs.empty() && gs.size() != outputs.size())
     fail<AutogradError>("grad: {} grad_outputs for {} outputs", gs.size(), outputs.size());
@@ -223,7 +239,8 @@ std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<T
     const Tensor& y = outputs[i];
     if (!y.requires_grad()) fail<AutogradError>("grad: output {} ({}) does not require a gradient", i, y.describe());
     if (!gs[i].defined()) {
-      if (y.numel() != 1) fail<AutogradError>("grad: output {} ({}) has {} elements; pass grad_outputs", i, y.describe(), y.numel());
+      if (y.numel() != 1)
+        fail<AutogradError>("grad: output {} ({}) has {} elements; pass grad_outputs", i, y.describe(), y.numel());
       gs[i] = empty(y.shape(), y.dtype());
       gs[i].fill_(1);
     }
@@ -232,7 +249,8 @@ std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<T
     roots.push_back(y.gradient_edge());
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
-    if (!inputs[i].requires_grad()) fail<AutogradError>("grad: input {} ({}) does not require a gradient", i, inputs[i].describe());
+    if (!inputs[i].requires_grad())
+      fail<AutogradError>("grad: input {} ({}) does not require a gradient", i, inputs[i].describe());
     targets.push_back(inputs[i].gradient_edge());
   }
   Walk walk(roots, targets, false, options.retain_graph || options.create_graph, options.create_graph);
@@ -241,7 +259,9 @@ std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<T
   for (size_t i = 0; i < inputs.size(); ++i) {
     result.push_back(walk.captured(targets[i]));
     if (!result.back().defined() && !options.allow_unused)
-      fail<AutogradError>("grad: the outputs do not depend on input {} ({}); pass allow_unused = true to get an undefined gradient", i, inputs[i].describe());
+      fail<AutogradError>(
+          "grad: the outputs do not depend on input {} ({}); pass allow_unused = true to get an undefined gradient", i,
+          inputs[i].describe());
   }
   return result;
 }

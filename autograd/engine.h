@@ -17,7 +17,8 @@ struct GradOptions {
 };
 
 /// d(sum of outputs·grad_outputs)/d(input) for every input. Visits only nodes on a path to an input; writes no .grad.
-std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs, GradOptions options = {});
+std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
+                         GradOptions options = {});
 
 /// The nodes the gradient of `root` can reach, in recording order: leaves and operations.
 std::vector<Ref<Node>> tape(const Tensor& root);

@@ -15,7 +15,8 @@ NestedList::NestedList(std::initializer_list<NestedList> list) {
   shape_ = list.size() == 0 ? Shape{} : list.begin()->shape_;
   for (const NestedList& part : list) {
     if (part.shape_ != shape_)
-      fail<ShapeError>("tensor: ragged list: one part has shape {}, another {}", to_string(shape_), to_string(part.shape_));
+      fail<ShapeError>("tensor: ragged list: one part has shape {}, another {}", to_string(shape_),
+                       to_string(part.shape_));
     values_.insert(values_.end(), part.values_.begin(), part.values_.end());
   }
   shape_.insert(0, static_cast<int64_t>(list.size()));
@@ -89,7 +90,8 @@ Tensor arange(int64_t n, DType dtype) {
 }
 
 Tensor arange(double start, double end, double step, DType dtype) {
-  if (!(std::abs(step) > 0) || !std::isfinite((end - start) / step)) fail<ValueError>("arange: start {}, end {}, step {} make no finite range", start, end, step);
+  if (!(std::abs(step) > 0) || !std::isfinite((end - start) / step))
+    fail<ValueError>("arange: start {}, end {}, step {} make no finite range", start, end, step);
   const auto n = static_cast<int64_t>(std::max(0.0, std::ceil((end - start) / step)));
   return generate({n}, dtype, [=](int64_t i) { return start + static_cast<double>(i) * step; });
 }
@@ -97,7 +99,9 @@ Tensor arange(double start, double end, double step, DType dtype) {
 Tensor linspace(double start, double end, int64_t n, DType dtype) {
   if (n < 0) fail<ValueError>("linspace: negative length {}", n);
   return generate({n}, dtype, [=](int64_t i) {
-    return i == n - 1 && n > 1 ? end : start + (n > 1 ? static_cast<double>(i) * (end - start) / static_cast<double>(n - 1) : 0.0);
+    return i == n - 1 && n > 1
+               ? end
+               : start + (n > 1 ? static_cast<double>(i) * (end - start) / static_cast<double>(n - 1) : 0.0);
   });
 }
 
@@ -107,7 +111,8 @@ Tensor eye(int64_t n, DType dtype) {
 
 Tensor rand(const Shape& shape, DType dtype) {
   const Ticket ticket = draw_ticket();
-  if (dtype == DType::f32) return generate(shape, dtype, [=](int64_t i) { return uniform_f32(ticket.word(static_cast<uint64_t>(i))); });
+  if (dtype == DType::f32)
+    return generate(shape, dtype, [=](int64_t i) { return uniform_f32(ticket.word(static_cast<uint64_t>(i))); });
   return generate(shape, dtype, [=](int64_t i) {
     const auto block = ticket.block(static_cast<uint64_t>(i));
     return uniform_f64(block[0], block[1]);

@@ -16,9 +16,10 @@ namespace tapestry {
 class NestedList {
  public:
   template <class T>
-    requires std::is_arithmetic_v<T>
-  NestedList(T x) : values_{static_cast<double>(x)} {}  // NOLINT(google-explicit-constructor): the list is written with plain numbers
-  NestedList(std::initializer_list<NestedList> list);    // NOLINT(google-explicit-constructor)
+  requires std::is_arithmetic_v<T> NestedList(T x)
+      : values_{static_cast<double>(x)} {
+  }  // NOLINT(google-explicit-constructor): the list is written with plain numbers
+  NestedList(std::initializer_list<NestedList> list);  // NOLINT(google-explicit-constructor)
   [[nodiscard]] const Shape& shape() const { return shape_; }
   [[nodiscard]] const std::vector<double>& values() const { return values_; }
 

@@ -6,7 +6,8 @@
 namespace tapestry::detail {
 
 void refuse_gradient(std::string_view op) {
-  fail<AutogradError>("{}: it has no derivative, but an input requires a gradient; detach() the input or use NoGrad", op);
+  fail<AutogradError>("{}: it has no derivative, but an input requires a gradient; detach() the input or use NoGrad",
+                      op);
 }
 
 bool wants_record(std::span<const Tensor* const> inputs) {
@@ -18,11 +19,21 @@ bool wants_record(std::span<const Tensor* const> inputs) {
 
 void connect(Node& node, std::span<const Tensor* const> inputs) {
   node.inputs.reserve(inputs.size());
-  for (const Tensor* t : inputs) node.inputs.push_back(t->defined() ? t->gradient_edge() : Edge{});
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Tensor& t = *inputs[i];
+    node.inputs.push_back(t.defined() ? t.gradient_edge() : Edge{});
+    // The graph says how the value came about; one written since has another history.
+    if (node.inputs.back() && !t.is_leaf() && t.version() != t.body()->recorded_version)
+      fail<AutogradError>(
+          "{}: input {} (shape {}, result of {}) was overwritten by {} after it was recorded; write before the op, or "
+          "on a clone",
+          node.name(), i, to_string(t.shape()), t.body()->edge.node->name(), t.body()->storage->last_write.load());
+  }
 }
 
 void save_inputs(Node& node, std::span<const Tensor* const> inputs) {
-  if (inputs.size() > 255) fail<AutogradError>("{}: {} inputs, an op with a composite takes at most 255", node.name(), inputs.size());
+  if (inputs.size() > 255)
+    fail<AutogradError>("{}: {} inputs, an op with a composite takes at most 255", node.name(), inputs.size());
   node.saved_inputs = static_cast<uint8_t>(inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
     SavedTensor s;
@@ -52,7 +63,9 @@ void finish(Node& node, std::span<const Tensor* const> inputs, std::span<Tensor>
         s.tensor = y.detach();
         s.output = static_cast<int>(i);
       }
-    if (is_floating(y.dtype())) y.body()->edge = Edge{Ref<Node>(&node), static_cast<int>(i)};
+    if (!is_floating(y.dtype())) continue;
+    y.body()->edge = Edge{Ref<Node>(&node), static_cast<int>(i)};
+    y.body()->recorded_version = y.version();
   }
 }
 
@@ -67,7 +80,8 @@ struct Identity {
 
 }  // namespace
 
-Grads through_composite(Context& c, int inputs, const std::function<Tensors(std::span<const Tensor>)>& composite, std::span<const Tensor> gs) {
+Grads through_composite(Context& c, int inputs, const std::function<Tensors(std::span<const Tensor>)>& composite,
+                        std::span<const Tensor> gs) {
   const bool records = grad_enabled();
   const EnableGrad recording;
   Tensors xs;
@@ -85,7 +99,8 @@ Grads through_composite(Context& c, int inputs, const std::function<Tensors(std:
     xs.push_back(x);
   }
   const Tensors ys = composite(xs);
-  if (ys.size() != gs.size()) fail<AutogradError>("{}: its composite has {} outputs, its forward {}", c.name(), ys.size(), gs.size());
+  if (ys.size() != gs.size())
+    fail<AutogradError>("{}: its composite has {} outputs, its forward {}", c.name(), ys.size(), gs.size());
   std::vector<Tensor> outputs;
   GradOptions options{.create_graph = records, .allow_unused = true};
   for (size_t i = 0; i < gs.size(); ++i) {

@@ -37,7 +37,8 @@ void save_inputs(Node& node, std::span<const Tensor* const> inputs);
 /// Sets the outputs' metas and edges, and turns saved outputs into edge-less ones.
 void finish(Node& node, std::span<const Tensor* const> inputs, std::span<Tensor> outputs);
 /// Differentiates `composite` at the saved inputs through identity nodes, with a walk that stops at them.
-Grads through_composite(Context& c, int inputs, const std::function<Tensors(std::span<const Tensor>)>& composite, std::span<const Tensor> gs);
+Grads through_composite(Context& c, int inputs, const std::function<Tensors(std::span<const Tensor>)>& composite,
+                        std::span<const Tensor> gs);
 
 inline std::span<Tensor> as_span(Tensor& t) { return {&t, 1}; }
 inline std::span<Tensor> as_span(Tensors& t) { return {t.data(), t.size()}; }
@@ -55,15 +56,25 @@ Tensors as_tensors(Result&& result) {
 }
 
 template <class Op>
-concept TakesSpan = requires(const Op& op, Context& c, std::span<const Tensor> xs) { op.forward(c, xs); };
+concept TakesSpan = requires(const Op& op, Context& c, std::span<const Tensor> xs) {
+  op.forward(c, xs);
+};
 template <class Op>
-concept SpanComposite = requires(const Op& op, std::span<const Tensor> xs) { op.composite(xs); };
+concept SpanComposite = requires(const Op& op, std::span<const Tensor> xs) {
+  op.composite(xs);
+};
 template <class Op>
-concept HasComposite = SpanComposite<Op> || requires { &Op::composite; };
+concept HasComposite = SpanComposite<Op> || requires {
+  &Op::composite;
+};
 template <class Op>
-concept SpanBackward = requires(const Op& op, Context& c, std::span<const Tensor> gs) { op.backward(c, gs); };
+concept SpanBackward = requires(const Op& op, Context& c, std::span<const Tensor> gs) {
+  op.backward(c, gs);
+};
 template <class Op>
-concept SingleBackward = requires(const Op& op, Context& c, const Tensor& g) { op.backward(c, g); };
+concept SingleBackward = requires(const Op& op, Context& c, const Tensor& g) {
+  op.backward(c, g);
+};
 template <class Op>
 concept HasBackward = SpanBackward<Op> || SingleBackward<Op>;
 
@@ -78,7 +89,8 @@ auto without_derivative(Result result) {
 /// Calls f(xs[0], xs[1], …) with as many arguments as the member function takes.
 template <class Op, class R, class... A>
 Tensors call_composite(const Op& op, R (Op::*f)(A...) const, std::span<const Tensor> xs) {
-  return [&]<size_t... I>(std::index_sequence<I...>) { return as_tensors((op.*f)(xs[I]...)); }(std::index_sequence_for<A...>{});
+  return [&]<size_t... I>(std::index_sequence<I...>) { return as_tensors((op.*f)(xs[I]...)); }
+  (std::index_sequence_for<A...>{});
 }
 
 }  // namespace detail
@@ -89,14 +101,20 @@ class OpNode final : public Node {
   explicit OpNode(Op o) : op(std::move(o)) {}
   [[nodiscard]] std::string_view name() const override { return op.name; }
   [[nodiscard]] std::string_view formula() const override {
-    if constexpr (requires { op.formula; }) return op.formula;
-    else if constexpr (requires { op.row.formula; }) return op.row.formula;
-    else return {};
+    if constexpr (requires { op.formula; })
+      return op.formula;
+    else if constexpr (requires { op.row.formula; })
+      return op.row.formula;
+    else
+      return {};
   }
   [[nodiscard]] std::string_view vjp() const override {
-    if constexpr (requires { op.vjp; }) return op.vjp;
-    else if constexpr (requires { op.row.vjp; }) return op.row.vjp;
-    else return {};
+    if constexpr (requires { op.vjp; })
+      return op.vjp;
+    else if constexpr (requires { op.row.vjp; })
+      return op.row.vjp;
+    else
+      return {};
   }
 
   Grads backward(const Walk& walk, Grads gs) override {
@@ -106,8 +124,10 @@ class OpNode final : public Node {
         return detail::through_composite(
             c, static_cast<int>(inputs.size()),
             [this](std::span<const Tensor> xs) {
-              if constexpr (detail::SpanComposite<Op>) return detail::as_tensors(op.composite(xs));
-              else return detail::call_composite(op, &Op::composite, xs);
+              if constexpr (detail::SpanComposite<Op>)
+                return detail::as_tensors(op.composite(xs));
+              else
+                return detail::call_composite(op, &Op::composite, xs);
             },
             gs);
       }
@@ -126,8 +146,7 @@ class OpNode final : public Node {
 
 /// Runs op.forward(inputs…) and records it where an input needs a gradient.
 template <class Op, class... T>
-  requires(std::same_as<T, Tensor> && ...)
-auto apply(Op op, const T&... inputs) {
+requires(std::same_as<T, Tensor>&&...) auto apply(Op op, const T&... inputs) {
   const Tensor* const list[] = {&inputs...};
   if (!detail::wants_record(list)) {
     Context nothing;
@@ -137,17 +156,17 @@ auto apply(Op op, const T&... inputs) {
     Context nothing;
     return detail::without_derivative<Op>(op.forward(nothing, inputs...));
   } else {
-  auto* made = new OpNode<Op>(std::move(op));
-  const Ref<Node> node(made);
-  detail::connect(*made, list);
-  if constexpr (detail::HasComposite<Op>) detail::save_inputs(*made, list);
-  Context c(*made);
-  auto result = [&] {
-    const NoGrad raw;
-    return made->op.forward(c, inputs...);
-  }();
-  detail::finish(*made, list, detail::as_span(result));
-  return result;
+    auto* made = new OpNode<Op>(std::move(op));
+    const Ref<Node> node(made);
+    detail::connect(*made, list);
+    if constexpr (detail::HasComposite<Op>) detail::save_inputs(*made, list);
+    Context c(*made);
+    auto result = [&] {
+      const NoGrad raw;
+      return made->op.forward(c, inputs...);
+    }();
+    detail::finish(*made, list, detail::as_span(result));
+    return result;
   }
 }
 
@@ -164,17 +183,17 @@ auto apply(Op op, std::span<const Tensor> inputs) {
     Context nothing;
     return detail::without_derivative<Op>(op.forward(nothing, inputs));
   } else {
-  auto* made = new OpNode<Op>(std::move(op));
-  const Ref<Node> node(made);
-  detail::connect(*made, list);
-  if constexpr (detail::HasComposite<Op>) detail::save_inputs(*made, list);
-  Context c(*made);
-  auto result = [&] {
-    const NoGrad raw;
-    return made->op.forward(c, inputs);
-  }();
-  detail::finish(*made, list, detail::as_span(result));
-  return result;
+    auto* made = new OpNode<Op>(std::move(op));
+    const Ref<Node> node(made);
+    detail::connect(*made, list);
+    if constexpr (detail::HasComposite<Op>) detail::save_inputs(*made, list);
+    Context c(*made);
+    auto result = [&] {
+      const NoGrad raw;
+      return made->op.forward(c, inputs);
+    }();
+    detail::finish(*made, list, detail::as_span(result));
+    return result;
   }
 }
 

@@ -50,11 +50,11 @@ class Node : public RefCounted, public Pooled {
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
 
-  const uint64_t seq;                ///< one global counter: a topological order, across threads too
-  const uint32_t path;               ///< module path it was recorded in (scope.h)
-  bool released = false;             ///< its saved tensors were dropped by a walk
-  uint8_t saved_inputs = 0;          ///< how many of `saved`, the first ones, are the inputs of an op with a composite
-  SmallVector<Edge, 2> inputs;       ///< empty edge: that input needs no gradient
+  const uint64_t seq;           ///< one global counter: a topological order, across threads too
+  const uint32_t path;          ///< module path it was recorded in (scope.h)
+  bool released = false;        ///< its saved tensors were dropped by a walk
+  uint8_t saved_inputs = 0;     ///< how many of `saved`, the first ones, are the inputs of an op with a composite
+  SmallVector<Edge, 2> inputs;  ///< empty edge: that input needs no gradient
   SmallVector<Meta, 1> outputs;
   SmallVector<SavedTensor, 2> saved;
   std::unique_ptr<NodeExtras> extras;

@@ -43,7 +43,8 @@ void set_random_step(uint64_t step) {
 Ticket draw_ticket() {
   RandomState& s = random_state();
   const auto a = philox(s.seed, hash_name(scope_path()), s.step);
-  const auto b = philox((static_cast<uint64_t>(a[1]) << 32) | a[0], (static_cast<uint64_t>(a[3]) << 32) | a[2], s.call++);
+  const auto b =
+      philox((static_cast<uint64_t>(a[1]) << 32) | a[0], (static_cast<uint64_t>(a[3]) << 32) | a[2], s.call++);
   return {s.seed, (static_cast<uint64_t>(b[1]) << 32) | b[0]};
 }
 

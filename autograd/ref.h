@@ -31,8 +31,8 @@ class Ref {
   Ref(const Ref& other) : object_(other.object_) { acquire(); }
   Ref(Ref&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
   template <class U>
-    requires std::is_convertible_v<U*, T*>
-  Ref(const Ref<U>& other) : Ref(static_cast<T*>(other.get())) {}  // NOLINT(google-explicit-constructor)
+  requires std::is_convertible_v<U*, T*> Ref(const Ref<U>& other)
+      : Ref(static_cast<T*>(other.get())) {}  // NOLINT(google-explicit-constructor)
   Ref& operator=(Ref other) noexcept {
     std::swap(object_, other.object_);
     return *this;
@@ -54,7 +54,8 @@ class Ref {
     T* object = std::exchange(object_, nullptr);
     if (object == nullptr) return;
     // The last owner needs no locked instruction: nobody else can raise the count again.
-    if (object->count_.load(std::memory_order_acquire) == 1 || object->count_.fetch_sub(1, std::memory_order_acq_rel) == 1)
+    if (object->count_.load(std::memory_order_acquire) == 1 ||
+        object->count_.fetch_sub(1, std::memory_order_acq_rel) == 1)
       T::dispose(object);
   }
 

@@ -28,8 +28,10 @@ int64_t numel(std::span<const int64_t> shape) {
   bool empty = false;
   for (const int64_t size : shape) {
     if (size < 0) fail<ShapeError>("shape: negative size in {}", to_string(shape));
-    if (size == 0) empty = true;
-    else if (__builtin_mul_overflow(n, size, &n)) fail<ShapeError>("shape: {} has more than 2^63 elements", to_string(shape));
+    if (size == 0)
+      empty = true;
+    else if (__builtin_mul_overflow(n, size, &n))
+      fail<ShapeError>("shape: {} has more than 2^63 elements", to_string(shape));
   }
   return empty ? 0 : n;
 }
@@ -66,7 +68,8 @@ std::string to_string(std::span<const int64_t> shape, DType dtype) {
 }
 
 int normalize_dim(const char* op, int64_t dim, int rank) {
-  if (dim < -rank || dim >= rank) fail<IndexError>("{}: dim {} is out of range for rank {}; use -{} to {}", op, dim, rank, rank, rank - 1);
+  if (dim < -rank || dim >= rank)
+    fail<IndexError>("{}: dim {} is out of range for rank {}; use -{} to {}", op, dim, rank, rank, rank - 1);
   return static_cast<int>(dim < 0 ? dim + rank : dim);
 }
 
@@ -77,7 +80,8 @@ Shape broadcast_shapes(const char* op, const Shape& a, const Shape& b) {
     const int ia = i - (rank - a.rank()), ib = i - (rank - b.rank());
     const int64_t sa = ia < 0 ? 1 : a[ia], sb = ib < 0 ? 1 : b[ib];
     if (sa != sb && sa != 1 && sb != 1)
-      fail<ShapeError>("{}: cannot broadcast {} with {} (dim {}: {} vs {})", op, to_string(a), to_string(b), i - rank, sa, sb);
+      fail<ShapeError>("{}: cannot broadcast {} with {} (dim {}: {} vs {})", op, to_string(a), to_string(b), i - rank,
+                       sa, sb);
     result.push_back(sa == 1 ? sb : sa);
   }
   return result;
@@ -90,7 +94,8 @@ Strides expanded_strides(const char* op, const Shape& shape, const Strides& stri
   for (int i = 0; i < to.rank(); ++i) {
     const int64_t from = i < lead ? 1 : shape[i - lead];
     if (from != to[i] && from != 1)
-      fail<ShapeError>("{}: cannot expand {} to {} (dim {}: {} vs {})", op, to_string(shape), to_string(to), i - to.rank(), from, to[i]);
+      fail<ShapeError>("{}: cannot expand {} to {} (dim {}: {} vs {})", op, to_string(shape), to_string(to),
+                       i - to.rank(), from, to[i]);
     result[i] = from == to[i] && i >= lead ? strides[i - lead] : 0;
   }
   return result;

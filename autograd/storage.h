@@ -16,7 +16,8 @@ struct Storage : RefCounted, Pooled {
   /// Uninitialised memory of the caching allocator.
   explicit Storage(int64_t n) : data(allocate(static_cast<size_t>(n))), bytes(n) {}
   /// Somebody else's memory; `keep` lives as long as the storage.
-  Storage(void* memory, int64_t n, std::shared_ptr<void> keep) : data(memory), bytes(n), owner(std::move(keep)), borrowed(true) {}
+  Storage(void* memory, int64_t n, std::shared_ptr<void> keep)
+      : data(memory), bytes(n), owner(std::move(keep)), borrowed(true) {}
   ~Storage() {
     if (!borrowed) deallocate(data, static_cast<size_t>(bytes));
   }
@@ -26,7 +27,8 @@ struct Storage : RefCounted, Pooled {
 
   void* data;
   int64_t bytes;
-  std::atomic<uint32_t> version{0};  ///< in-place writes; shared by all views and by detach()
+  std::atomic<uint32_t> version{0};         ///< in-place writes; shared by all views and by detach()
+  std::atomic<const char*> last_write{""};  ///< name of the op that wrote last, for messages
   std::shared_ptr<void> owner;
   bool borrowed = false;
 };

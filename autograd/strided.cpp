@@ -11,7 +11,8 @@ namespace tapestry {
 
 StridedLoop::StridedLoop(const Shape& full, std::span<const Strides> lists, std::span<const int64_t> sizes) {
   operands = static_cast<int>(lists.size());
-  if (operands > max_operands) fail<ShapeError>("strided loop: {} operands, at most {} are supported", operands, max_operands);
+  if (operands > max_operands)
+    fail<ShapeError>("strided loop: {} operands, at most {} are supported", operands, max_operands);
   int order[max_rank];
   for (int i = 0; i < full.rank(); ++i)
     if (full[i] != 1) order[rank++] = i;
@@ -88,10 +89,12 @@ void copy(const StridedLoop& loop, char* dst, const char* src) {
   const int64_t n = loop.inner(), outer = loop.outer();
   const int last = loop.rank - 1;
   const int64_t d1 = loop.strides[0][last], s1 = loop.strides[1][last];
-  const bool crossed = loop.rank > 1 && std::abs(s1) > std::abs(loop.strides[1][last - 1]) && loop.strides[1][last - 1] != 0;
+  const bool crossed =
+      loop.rank > 1 && std::abs(s1) > std::abs(loop.strides[1][last - 1]) && loop.strides[1][last - 1] != 0;
   if (!crossed) {
     if (outer == 1) {
-      parallel_for(n, piece, [&](int64_t b, int64_t e) { copy_row<To, From>(dst + b * d1, d1, src + b * s1, s1, e - b); });
+      parallel_for(n, piece,
+                   [&](int64_t b, int64_t e) { copy_row<To, From>(dst + b * d1, d1, src + b * s1, s1, e - b); });
       return;
     }
     parallel_for(outer, std::max<int64_t>(1, piece / std::max<int64_t>(n, 1)), [&](int64_t b, int64_t e) {
@@ -105,29 +108,31 @@ void copy(const StridedLoop& loop, char* dst, const char* src) {
   }
   const int64_t rows = loop.shape[last - 1], d2 = loop.strides[0][last - 1], s2 = loop.strides[1][last - 1];
   const int64_t row_tiles = (rows + tile - 1) / tile;
-  parallel_for(outer / std::max<int64_t>(rows, 1) * row_tiles, std::max<int64_t>(1, piece / (tile * std::max<int64_t>(n, 1))), [&](int64_t b, int64_t e) {
-    for (int64_t t = b; t < e; ++t) {
-      int64_t at[max_operands];
-      const int64_t first = t % row_tiles * tile, end = std::min(first + tile, rows);
-      loop.offsets(t / row_tiles * rows, at);
-      for (int64_t column = 0; column < n; column += tile)
-        for (int64_t row = first; row < end; ++row)
-          copy_row<To, From>(dst + at[0] + row * d2 + column * d1, d1, src + at[1] + row * s2 + column * s1, s1,
-                             std::min(tile, n - column));
-    }
-  });
+  parallel_for(outer / std::max<int64_t>(rows, 1) * row_tiles,
+               std::max<int64_t>(1, piece / (tile * std::max<int64_t>(n, 1))), [&](int64_t b, int64_t e) {
+                 for (int64_t t = b; t < e; ++t) {
+                   int64_t at[max_operands];
+                   const int64_t first = t % row_tiles * tile, end = std::min(first + tile, rows);
+                   loop.offsets(t / row_tiles * rows, at);
+                   for (int64_t column = 0; column < n; column += tile)
+                     for (int64_t row = first; row < end; ++row)
+                       copy_row<To, From>(dst + at[0] + row * d2 + column * d1, d1,
+                                          src + at[1] + row * s2 + column * s1, s1, std::min(tile, n - column));
+                 }
+               });
 }
 
 }  // namespace
 
-void strided_copy(const Shape& shape, DType dst_type, void* dst, const Strides& dst_strides, DType src_type, const void* src,
-                  const Strides& src_strides) {
+void strided_copy(const Shape& shape, DType dst_type, void* dst, const Strides& dst_strides, DType src_type,
+                  const void* src, const Strides& src_strides) {
   if (numel(shape) == 0) return;
   const Strides lists[] = {dst_strides, src_strides};
   const int64_t sizes[] = {size_of(dst_type), size_of(src_type)};
   const StridedLoop loop(shape, lists, sizes);
   dispatch(dst_type, [&]<class To> {
-    dispatch(src_type, [&]<class From> { copy<To, From>(loop, static_cast<char*>(dst), static_cast<const char*>(src)); });
+    dispatch(src_type,
+             [&]<class From> { copy<To, From>(loop, static_cast<char*>(dst), static_cast<const char*>(src)); });
   });
 }
 

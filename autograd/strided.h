@@ -31,7 +31,7 @@ struct StridedLoop {
 
 /// dst[...] = convert(src[...]) over `shape`, any strides (in elements), any dtypes. Blocked where the two run across each other. Uses the pool.
 /// dst must not overlap src except exactly.
-void strided_copy(const Shape& shape, DType dst_type, void* dst, const Strides& dst_strides, DType src_type, const void* src,
-                  const Strides& src_strides);
+void strided_copy(const Shape& shape, DType dst_type, void* dst, const Strides& dst_strides, DType src_type,
+                  const void* src, const Strides& src_strides);
 
 }  // namespace tapestry

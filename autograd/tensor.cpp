@@ -16,14 +16,19 @@ void TensorBody::dispose(TensorBody* body) { delete body; }
 int64_t Tensor::size(int64_t d) const { return shape()[normalize_dim("size", d, dim())]; }
 int64_t Tensor::numel() const { return tapestry::numel(checked("numel").shape); }
 bool Tensor::is_contiguous() const { return tapestry::is_contiguous(shape(), strides()); }
-bool Tensor::shares_storage(const Tensor& other) const { return defined() && other.defined() && body_->storage == other.body_->storage; }
+bool Tensor::shares_storage(const Tensor& other) const {
+  return defined() && other.defined() && body_->storage == other.body_->storage;
+}
 uint32_t Tensor::version() const { return checked("version").storage->version.load(std::memory_order_relaxed); }
 std::string Tensor::describe() const { return defined() ? to_string(shape(), dtype()) : "undefined"; }
-bool Tensor::is_sole_owner() const { return defined() && body_->ref_count() == 1 && body_->storage->ref_count() == 1 && !body_->storage->borrowed; }
+bool Tensor::is_sole_owner() const {
+  return defined() && body_->ref_count() == 1 && body_->storage->ref_count() == 1 && !body_->storage->borrowed;
+}
 
 void Tensor::check_dtype(DType wanted) const {
   if (checked("data").dtype != wanted)
-    fail<DTypeError>("data: the tensor {} does not hold {} elements; convert with to(x, DType::{})", describe(), name_of(wanted), name_of(wanted));
+    fail<DTypeError>("data: the tensor {} does not hold {} elements; convert with to(x, DType::{})", describe(),
+                     name_of(wanted), name_of(wanted));
 }
 
 const void* Tensor::raw_data() const {
@@ -34,9 +39,13 @@ const void* Tensor::raw_data() const {
 void* Tensor::mutable_raw_data(const char* op) const {
   const TensorBody& b = checked(op);
   if (grad_enabled() && requires_grad())
-    fail<AutogradError>("{}: an in-place write to a recorded tensor {}{}; write under NoGrad or use the out-of-place op", op, describe(),
-                        is_leaf() ? " (a leaf that requires a gradient)" : std::string(" (result of ") + std::string(b.edge.node->name()) + ")");
+    fail<AutogradError>(
+        "{}: an in-place write to a recorded tensor {}{}; write under NoGrad or use the out-of-place op", op,
+        describe(),
+        is_leaf() ? " (a leaf that requires a gradient)"
+                  : std::string(" (result of ") + std::string(b.edge.node->name()) + ")");
   b.storage->version.fetch_add(1, std::memory_order_relaxed);
+  b.storage->last_write.store(op, std::memory_order_relaxed);
   return static_cast<char*>(b.storage->data) + b.offset * size_of(b.dtype);
 }
 
@@ -101,9 +110,11 @@ const Tensor& Tensor::requires_grad_(bool value) const {
   TensorBody& b = checked("requires_grad_");
   if (!is_leaf()) {
     if (value) return *this;
-    fail<AutogradError>("requires_grad_: the tensor {} is the result of {}; use detach()", describe(), b.edge.node->name());
+    fail<AutogradError>("requires_grad_: the tensor {} is the result of {}; use detach()", describe(),
+                        b.edge.node->name());
   }
-  if (value && !is_floating(b.dtype)) fail<DTypeError>("requires_grad_: only floating tensors have gradients, this one is {}", describe());
+  if (value && !is_floating(b.dtype))
+    fail<DTypeError>("requires_grad_: only floating tensors have gradients, this one is {}", describe());
   if (!b.edge && value) b.edge = Edge{Ref<Node>(new Leaf(*this)), 0};
   if (b.edge) static_cast<Leaf&>(*b.edge.node).requires_grad = value;
   return *this;
@@ -120,11 +131,14 @@ Tensor Tensor::grad() const {
 
 void Tensor::set_grad(const Tensor& gradient) const {
   const Edge& e = checked("set_grad").edge;
-  if (!e || !e.node->is_leaf()) fail<AutogradError>("set_grad: the tensor {} is not a leaf that requires a gradient", describe());
+  if (!e || !e.node->is_leaf())
+    fail<AutogradError>("set_grad: the tensor {} is not a leaf that requires a gradient", describe());
   if (gradient.defined() && gradient.shape() != shape())
-    fail<ShapeError>("set_grad: the gradient {} does not have the shape of the tensor {}", gradient.describe(), describe());
+    fail<ShapeError>("set_grad: the gradient {} does not have the shape of the tensor {}", gradient.describe(),
+                     describe());
   if (gradient.defined() && gradient.dtype() != dtype())
-    fail<DTypeError>("set_grad: the gradient {} does not have the dtype of the tensor {}", gradient.describe(), describe());
+    fail<DTypeError>("set_grad: the gradient {} does not have the dtype of the tensor {}", gradient.describe(),
+                     describe());
   auto& leaf = static_cast<Leaf&>(*e.node);
   const std::lock_guard lock(leaf.mutex);
   if (!gradient.defined() || gradient.requires_grad()) {
@@ -142,15 +156,21 @@ void Tensor::clear_grad() const {
 }
 
 void Tensor::backward(const Tensor& gradient, BackwardOptions options) const {
-  if (!requires_grad()) fail<AutogradError>("backward: the tensor {} does not require a gradient; no input of its graph does", describe());
+  if (!requires_grad())
+    fail<AutogradError>("backward: the tensor {} does not require a gradient; no input of its graph does", describe());
   Tensor g = gradient;
   if (!g.defined()) {
-    if (numel() != 1) fail<AutogradError>("backward: the tensor {} has {} elements; pass the upstream gradient", describe(), numel());
+    if (numel() != 1)
+      fail<AutogradError>("backward: the tensor {} has {} elements; pass the upstream gradient", describe(), numel());
     g = empty(shape(), dtype());
     g.fill_(1);
   }
-  if (g.shape() != shape()) fail<ShapeError>("backward: the upstream gradient {} does not have the shape of the tensor {}", g.describe(), describe());
-  if (g.dtype() != dtype()) fail<DTypeError>("backward: the upstream gradient {} does not have the dtype of the tensor {}", g.describe(), describe());
+  if (g.shape() != shape())
+    fail<ShapeError>("backward: the upstream gradient {} does not have the shape of the tensor {}", g.describe(),
+                     describe());
+  if (g.dtype() != dtype())
+    fail<DTypeError>("backward: the upstream gradient {} does not have the dtype of the tensor {}", g.describe(),
+                     describe());
   const Edge root[] = {gradient_edge()};
   const Tensor upstream[] = {g};
   g = {};
@@ -176,7 +196,8 @@ HookHandle Tensor::register_hook(std::function<Tensor(const Tensor&)> fn) const 
 }
 
 void HookHandle::remove() {
-  if (const auto list = list_.lock()) std::erase_if(list->entries, [&](const HookList::Entry& e) { return e.id == id_; });
+  if (const auto list = list_.lock())
+    std::erase_if(list->entries, [&](const HookList::Entry& e) { return e.id == id_; });
   list_.reset();
 }
 

@@ -57,7 +57,7 @@ class Tensor {
   [[nodiscard]] bool is_contiguous() const;
   [[nodiscard]] bool is_same(const Tensor& other) const { return body_ == other.body_; }
   [[nodiscard]] bool shares_storage(const Tensor& other) const;
-  [[nodiscard]] uint32_t version() const;     ///< in-place writes to its storage so far
+  [[nodiscard]] uint32_t version() const;      ///< in-place writes to its storage so far
   [[nodiscard]] std::string describe() const;  ///< "[2, 3] f32", for messages
 
   // --- its data
@@ -74,6 +74,7 @@ class Tensor {
     check_dtype(dtype_of<T>());
     return static_cast<T*>(mutable_raw_data("mutable_data"));
   }
+  /// The same without a type; `op` names the writer in messages and must outlive the storage (a literal).
   [[nodiscard]] void* mutable_raw_data(const char* op) const;
   /// The single element, converted to T; ShapeError unless numel() is 1.
   template <class T = double>
@@ -128,6 +129,8 @@ struct TensorBody : RefCounted, Pooled {
   Strides strides;
   int64_t offset = 0;
   DType dtype = DType::f32;
+  uint32_t recorded_version =
+      0;  ///< the storage's version when `edge` was set: a later write makes the value another one than the graph's
   Edge edge;
   TensorBody();
   ~TensorBody();

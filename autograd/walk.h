@@ -12,7 +12,8 @@ namespace tapestry {
 class Walk {
  public:
   /// Collects the tape of `roots`. With `targets` (grad), only nodes on a path to one of them are needed and nothing is added to .grad.
-  Walk(std::span<const Edge> roots, std::span<const Edge> targets, bool accumulates, bool retain_graph, bool create_graph);
+  Walk(std::span<const Edge> roots, std::span<const Edge> targets, bool accumulates, bool retain_graph,
+       bool create_graph);
 
   /// Delivers the upstream gradients and runs the tape in reverse.
   void run(std::span<const Edge> roots, std::span<const Tensor> upstream);
@@ -60,7 +61,7 @@ class Walk {
     const TensorBody* grad;
   };
   mutable std::vector<Lent> lent_;  ///< by the step that runs
-  std::vector<Ref<Node>> kept_;  ///< the roots: they keep everything collected alive
+  std::vector<Ref<Node>> kept_;     ///< the roots: they keep everything collected alive
 };
 
 }  // namespace tapestry

@@ -5,10 +5,12 @@
 namespace tapestry::detail {
 
 void require_same_dtype(std::string_view op, const Tensor& a, const Tensor& b) {
-  if (!a.defined() || !b.defined()) fail<AutogradError>("{}: the {} tensor is undefined", op, a.defined() ? "second" : "first");
+  if (!a.defined() || !b.defined())
+    fail<AutogradError>("{}: the {} tensor is undefined", op, a.defined() ? "second" : "first");
   if (a.dtype() != b.dtype())
-    fail<DTypeError>("{}: dtypes differ: {} and {} (shapes {} and {}); convert with to(x, DType::{})", op, name_of(a.dtype()),
-                     name_of(b.dtype()), to_string(a.shape()), to_string(b.shape()), name_of(a.dtype()));
+    fail<DTypeError>("{}: dtypes differ: {} and {} (shapes {} and {}); convert with to(x, DType::{})", op,
+                     name_of(a.dtype()), name_of(b.dtype()), to_string(a.shape()), to_string(b.shape()),
+                     name_of(a.dtype()));
 }
 
 void expand_together(std::string_view op, Tensor& a, Tensor& b) {

@@ -37,9 +37,9 @@ Tensor logsigmoid(const Tensor& x);  ///< ln sigmoid(x)
 Tensor softplus(const Tensor& x);    ///< ln(1 + eˣ)
 Tensor relu(const Tensor& x);        ///< max(x, 0); derivative 0 at 0
 Tensor leaky_relu(const Tensor& x, double slope = 0.01);
-Tensor silu(const Tensor& x);       ///< x·sigmoid(x); Elfwing et al. 2017
-Tensor gelu(const Tensor& x);       ///< x·Φ(x) by erf; Hendrycks & Gimpel 2016
-Tensor gelu_tanh(const Tensor& x);  ///< x/2·(1 + tanh(√(2/π)(x + 0.044715x³)))
+Tensor silu(const Tensor& x);          ///< x·sigmoid(x); Elfwing et al. 2017
+Tensor gelu(const Tensor& x);          ///< x·Φ(x) by erf; Hendrycks & Gimpel 2016
+Tensor gelu_tanh(const Tensor& x);     ///< x/2·(1 + tanh(√(2/π)(x + 0.044715x³)))
 Tensor relu_squared(const Tensor& x);  ///< max(x, 0)²; So et al. 2021
 /// min(max(x, low), high); the gradient passes at the bounds. NaN stays NaN. ValueError unless low ≤ high.
 Tensor clamp(const Tensor& x, double low, double high);
@@ -85,13 +85,21 @@ inline Tensor operator*(double a, const Tensor& b) { return mul(b, a); }
 inline Tensor operator/(double a, const Tensor& b) { return div(a, b); }
 // Compound operators rebind the handle: y *= 2 means y = y * 2.
 template <class B>
-Tensor& operator+=(Tensor& a, const B& b) { return a = a + b; }
+Tensor& operator+=(Tensor& a, const B& b) {
+  return a = a + b;
+}
 template <class B>
-Tensor& operator-=(Tensor& a, const B& b) { return a = a - b; }
+Tensor& operator-=(Tensor& a, const B& b) {
+  return a = a - b;
+}
 template <class B>
-Tensor& operator*=(Tensor& a, const B& b) { return a = a * b; }
+Tensor& operator*=(Tensor& a, const B& b) {
+  return a = a * b;
+}
 template <class B>
-Tensor& operator/=(Tensor& a, const B& b) { return a = a / b; }
+Tensor& operator/=(Tensor& a, const B& b) {
+  return a = a / b;
+}
 
 // Comparisons give bool tensors and have no derivative. With NaN all but != are false.
 Tensor equal(const Tensor& a, const Tensor& b);
@@ -155,15 +163,19 @@ Tensor squeeze(const Tensor& x, int64_t dim);  ///< unchanged unless of size 1
 Tensor unsqueeze(const Tensor& x, int64_t dim);
 /// x[…, start:stop:step, …] along dim, as in Python: negative start and stop count from the end and are clamped; a negative step runs backwards.
 Tensor slice(const Tensor& x, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> stop, int64_t step = 1);
-Tensor select(const Tensor& x, int64_t dim, int64_t index);  ///< one index, the dim dropped
-Tensors split(const Tensor& x, int64_t size, int64_t dim = 0);                  ///< pieces of `size`, the last may be smaller
+Tensor select(const Tensor& x, int64_t dim, int64_t index);     ///< one index, the dim dropped
+Tensors split(const Tensor& x, int64_t size, int64_t dim = 0);  ///< pieces of `size`, the last may be smaller
 Tensors split(const Tensor& x, const std::vector<int64_t>& sizes, int64_t dim);  ///< pieces of these sizes
-Tensors chunk(const Tensor& x, int64_t chunks, int64_t dim = 0);                ///< at most `chunks` equal pieces
+Tensors chunk(const Tensor& x, int64_t chunks, int64_t dim = 0);                 ///< at most `chunks` equal pieces
 Tensors unbind(const Tensor& x, int64_t dim = 0);
 Tensor cat(std::span<const Tensor> xs, int64_t dim = 0);
 Tensor stack(std::span<const Tensor> xs, int64_t dim = 0);
-inline Tensor cat(std::initializer_list<Tensor> xs, int64_t dim = 0) { return cat(std::span<const Tensor>(xs.begin(), xs.size()), dim); }
-inline Tensor stack(std::initializer_list<Tensor> xs, int64_t dim = 0) { return stack(std::span<const Tensor>(xs.begin(), xs.size()), dim); }
+inline Tensor cat(std::initializer_list<Tensor> xs, int64_t dim = 0) {
+  return cat(std::span<const Tensor>(xs.begin(), xs.size()), dim);
+}
+inline Tensor stack(std::initializer_list<Tensor> xs, int64_t dim = 0) {
+  return stack(std::span<const Tensor>(xs.begin(), xs.size()), dim);
+}
 Tensor contiguous(const Tensor& x);  ///< x itself, or a row-major copy
 Tensor clone(const Tensor& x);       ///< always a row-major copy
 /// `before` and `after` elements of `value` added along dim; negative amounts cut.
@@ -258,10 +270,12 @@ struct RopeTable {
 RopeTable rope_table(int64_t max_positions, int64_t rotary_dim, double theta = 10000.0, DType dtype = DType::f32);
 /// Rotates the first r entries of the last dim of x (B, H, T, Dh) or (B, T, Dh) or (T, Dh) by position: pairs (x₂ᵢ, x₂ᵢ₊₁) (adjacent) or (xᵢ, xᵢ₊r/2) (half).
 /// positions: i64 (T) or (B or 1, T), undefined for 0 … T−1. IndexError for a position outside the table.
-Tensor rope(const Tensor& x, const RopeTable& table, const Tensor& positions = {}, RopeLayout layout = RopeLayout::adjacent);
+Tensor rope(const Tensor& x, const RopeTable& table, const Tensor& positions = {},
+            RopeLayout layout = RopeLayout::adjacent);
 
 struct AttentionOptions {
-  Tensor mask = {};     ///< bool, true = may attend: (Tq, Tk), (B, Tq, Tk) meaning (B, 1, Tq, Tk), or (B, H, Tq, Tk); any size may be 1
+  Tensor mask =
+      {};  ///< bool, true = may attend: (Tq, Tk), (B, Tq, Tk) meaning (B, 1, Tq, Tk), or (B, H, Tq, Tk); any size may be 1
   bool causal = false;  ///< query i of Tq attends keys up to i + Tk − Tq
   double scale = 0;     ///< 0: 1/√Dh
 };

@@ -55,7 +55,8 @@ constexpr Domain numbers = Domain::numbers;
 /// i64 tensors take whole numbers only.
 double operand(const char* op, const Tensor& x, double s) {
   if (x.defined() && x.dtype() == DType::i64 && (s != std::floor(s) || std::abs(s) > 0x1p53))
-    fail<DTypeError>("{}: the number {} is not a whole one, the tensor is {}; convert with to(x, DType::f32)", op, s, x.describe());
+    fail<DTypeError>("{}: the number {} is not a whole one, the tensor is {}; convert with to(x, DType::f32)", op, s,
+                     x.describe());
   return s;
 }
 
@@ -91,16 +92,20 @@ Tensor clamp(const Tensor& x, double low, double high) {
 }
 
 Tensor sign(const Tensor& x) {
-  return flat("sign", [](auto v) { return sign(v); }, x);
+  return flat(
+      "sign", [](auto v) { return sign(v); }, x);
 }
 Tensor floor(const Tensor& x) {
-  return flat("floor", [](auto v) { return floor(v); }, x);
+  return flat(
+      "floor", [](auto v) { return floor(v); }, x);
 }
 Tensor ceil(const Tensor& x) {
-  return flat("ceil", [](auto v) { return ceil(v); }, x);
+  return flat(
+      "ceil", [](auto v) { return ceil(v); }, x);
 }
 Tensor round(const Tensor& x) {
-  return flat("round", [](auto v) { return round(v); }, x);
+  return flat(
+      "round", [](auto v) { return round(v); }, x);
 }
 
 Tensor pow(const Tensor& x, double p) {

@@ -94,16 +94,19 @@ struct BinaryOp {
   Tensor forward(Context& c, const Tensor& a, const Tensor& b) const {
     Tensor y = empty(a.shape(), a.dtype());
     kernels::map<Loop, domain>(a.shape(), a.dtype(), row.f, {detail::out(y)}, {detail::in(a), detail::in(b)});
-    c.save(has(row.saves, Saves::a) ? a : Tensor{}, has(row.saves, Saves::b) ? b : Tensor{}, has(row.saves, Saves::y) ? y : Tensor{});
+    c.save(has(row.saves, Saves::a) ? a : Tensor{}, has(row.saves, Saves::b) ? b : Tensor{},
+           has(row.saves, Saves::y) ? y : Tensor{});
     return y;
   }
   Grads backward(Context& c, const Tensor& g) const {
     const Tensor a = c.saved(0), b = c.saved(1), y = c.saved(2);
     if (grad_enabled() || row.saves == Saves::none)
-      return grads(c, [&] { return row.da(g, a, b, y); }, [&] { return row.db(g, a, b, y); });
+      return grads(
+          c, [&] { return row.da(g, a, b, y); }, [&] { return row.db(g, a, b, y); });
     const kernels::Input ins[] = {detail::in(g), detail::in(detail::or_else(a, g)), detail::in(detail::or_else(b, g)),
                                   detail::in(detail::or_else(y, g))};
-    Tensor da = c.needs(0) ? empty(g.shape(), g.dtype()) : Tensor{}, db = c.needs(1) ? empty(g.shape(), g.dtype()) : Tensor{};
+    Tensor da = c.needs(0) ? empty(g.shape(), g.dtype()) : Tensor{},
+           db = c.needs(1) ? empty(g.shape(), g.dtype()) : Tensor{};
     if (da.defined() && db.defined()) {
       const auto both = [this]<class T>(const T& u, const T& v, const T& w, const T& z) {
         return std::tuple<T, T>(row.da(u, v, w, z), row.db(u, v, w, z));

@@ -54,24 +54,27 @@ struct Where {
     Tensor y = empty(a.shape(), a.dtype());
     if (a.dtype() == DType::i64) {
       kernels::map<LanesLoop, Domain::numbers>(
-          a.shape(), DType::i64, []<class T>(const T& m, const T& u, const T& v) { return where(m != num<T>(0), u, v); },
-          {detail::out(y)}, {detail::in(condition), detail::in(a), detail::in(b)});
+          a.shape(), DType::i64,
+          []<class T>(const T& m, const T& u, const T& v) { return where(m != num<T>(0), u, v); }, {detail::out(y)},
+          {detail::in(condition), detail::in(a), detail::in(b)});
     } else {
-      kernels::map<LanesLoop>(
-          a.shape(), a.dtype(), []<class T>(const T& m, const T& u, const T& v) { return where(m != num<T>(0), u, v); },
-          {detail::out(y)}, {detail::in(condition), detail::in(a), detail::in(b)});
+      kernels::map<LanesLoop>(a.shape(), a.dtype(),
+                              []<class T>(const T& m, const T& u, const T& v) { return where(m != num<T>(0), u, v); },
+                              {detail::out(y)}, {detail::in(condition), detail::in(a), detail::in(b)});
     }
     return y;
   }
   Grads backward(Context& c, const Tensor& g) const {
     const Tensor condition = c.saved(0);
-    return {Tensor{}, c.needs(1) ? where(condition, g, 0.0) : Tensor{}, c.needs(2) ? where(condition, 0.0, g) : Tensor{}};
+    return {Tensor{}, c.needs(1) ? where(condition, g, 0.0) : Tensor{},
+            c.needs(2) ? where(condition, 0.0, g) : Tensor{}};
   }
 };
 
 void require_condition(const Tensor& condition) {
   if (!condition.defined() || condition.dtype() != DType::boolean)
-    fail<DTypeError>("where: the condition must be bool, got {}; compare, or convert with to(x, DType::boolean)", condition.describe());
+    fail<DTypeError>("where: the condition must be bool, got {}; compare, or convert with to(x, DType::boolean)",
+                     condition.describe());
 }
 
 struct Convert {
@@ -100,7 +103,9 @@ Tensor less_equal(const Tensor& a, double b) { return test_number(le, a, b); }
 Tensor greater(const Tensor& a, double b) { return test_number(gt, a, b); }
 Tensor greater_equal(const Tensor& a, double b) { return test_number(ge, a, b); }
 
-Tensor isnan(const Tensor& x) { return test([](auto v) { return v != v; }, x); }
+Tensor isnan(const Tensor& x) {
+  return test([](auto v) { return v != v; }, x);
+}
 Tensor isfinite(const Tensor& x) {
   return test([](auto v) { return v - v == v - v; }, x);
 }
@@ -109,12 +114,18 @@ Tensor logical_not(const Tensor& x) {
   return test([]<class T>(const T& v) { return v == num<T>(0); }, truth("logical_not", x));
 }
 Tensor logical_and(const Tensor& a, const Tensor& b) {
-  return test("logical_and", []<class T>(const T& u, const T& v) { return u * v != num<T>(0); }, truth("logical_and", a), truth("logical_and", b));
+  return test(
+      "logical_and", []<class T>(const T& u, const T& v) { return u * v != num<T>(0); }, truth("logical_and", a),
+      truth("logical_and", b));
 }
 Tensor logical_or(const Tensor& a, const Tensor& b) {
-  return test("logical_or", []<class T>(const T& u, const T& v) { return u + v != num<T>(0); }, truth("logical_or", a), truth("logical_or", b));
+  return test(
+      "logical_or", []<class T>(const T& u, const T& v) { return u + v != num<T>(0); }, truth("logical_or", a),
+      truth("logical_or", b));
 }
-Tensor logical_xor(const Tensor& a, const Tensor& b) { return test("logical_xor", ne, truth("logical_xor", a), truth("logical_xor", b)); }
+Tensor logical_xor(const Tensor& a, const Tensor& b) {
+  return test("logical_xor", ne, truth("logical_xor", a), truth("logical_xor", b));
+}
 
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
   require_condition(condition);
@@ -130,7 +141,8 @@ Tensor where(const Tensor& condition, const Tensor& a, double b) { return where(
 Tensor where(const Tensor& condition, double a, const Tensor& b) { return where(condition, scalar(a, b.dtype()), b); }
 Tensor masked_fill(const Tensor& x, const Tensor& mask, double value) {
   if (mask.defined() && mask.dtype() != DType::boolean)
-    fail<DTypeError>("masked_fill: the mask must be bool, got {}; compare, or convert with to(x, DType::boolean)", mask.describe());
+    fail<DTypeError>("masked_fill: the mask must be bool, got {}; compare, or convert with to(x, DType::boolean)",
+                     mask.describe());
   return where(mask, value, x);
 }
 
