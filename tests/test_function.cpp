@@ -98,7 +98,8 @@ TEST_SUITE("function") {
       b.mutable_data<double>()[1] = 2;
     }
     CHECK(error_of([&] { loss.backward(); }) ==
-          "exp: a tensor saved for backward (shape [3]) was overwritten by mutable_data: it is at version 1, saved at version "
+          "exp: a tensor saved for backward (shape [3]) was overwritten by mutable_data: it is at version 1, saved at "
+          "version "
           "0; write before the op or on a clone");
   }
 

@@ -50,7 +50,9 @@ TEST_SUITE("small_vector") {
       for (const int to : {0, 2, 3, 5, 8}) {
         CAPTURE(from);
         CAPTURE(to);
-        Vector a = made(from), copy = a, target = made(to), moved_to = made(to);
+        Vector a = made(from);
+        Vector copy = a;
+        Vector target = made(to), moved_to = made(to);
         CHECK(holds(copy, from));
         target = a;
         CHECK(holds(target, from));
