@@ -80,7 +80,9 @@ TEST_SUITE("zoo") {
       const TinyModel model = row.make(DType::f64, 1);
       model.loss().backward();
       std::vector<std::string> names;
-      for (const auto& [name, p] : named_parameters(*model.module)) {
+      for (const auto& named : named_parameters(*model.module)) {
+        const std::string& name = named.first;
+        const Tensor& p = named.second;
         CAPTURE(name);
         names.push_back(name);
         REQUIRE(p.grad().defined());

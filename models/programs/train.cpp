@@ -161,8 +161,10 @@ void add_train(CLI::App& app) {
       ->capture_default_str();
   CLI::Option* with_preset =
       command->add_option("--preset", o->preset, preset_help())->type_name("NAME")->capture_default_str();
-  CLI::Option* resuming =
-      command->add_flag("--resume", o->resume, "go on with the run in --out, bit for bit as if it had not stopped");
+  command->add_flag(
+      "--resume", o->resume,
+      "go on with the run in --out, bit for bit as if it had not stopped; beside it only --out, --data (if "
+      "the text has moved), --sample and --threads mean anything");
   const std::vector<CLI::Option*> choices = {
       with_preset,
       command->add_option("--config", o->config, "configuration as JSON; the config.json of a run is one")
@@ -183,12 +185,16 @@ void add_train(CLI::App& app) {
       command->add_flag("--verify-resume", o->verify_resume,
                         "prove that a run of this configuration resumes bit for bit, and write nothing"),
   };
-  for (CLI::Option* choice : choices) resuming->excludes(choice);  // a resumed run is the run that was started
   command->add_option("--sample", o->sample, "tokens to write at the end; 0 for none")
       ->type_name("N")
       ->capture_default_str();
   add_threads_option(*command);
-  command->callback([o] { o->resume ? resume(*o) : start(*o); });
+  command->callback([o, choices] {
+    if (!o->resume) return start(*o);
+    for (const CLI::Option* choice : choices)  // a resumed run is the run that was started
+      if (!choice->empty()) throw CLI::ExcludesError("--resume", choice->get_name());
+    resume(*o);
+  });
 }
 
 }  // namespace tapestry::programs
