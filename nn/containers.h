@@ -28,7 +28,7 @@ class Sequential : public Layer<Sequential> {
   Sequential(const Sequential& other) : Layer(other) {
     for (const auto& e : other.elements_) elements_.push_back(e->clone());
   }
-  Sequential(Sequential&& other) noexcept : Layer(other), elements_(std::move(other.elements_)) {}
+  Sequential(Sequential&& other) noexcept : Layer(std::move(other)), elements_(std::move(other.elements_)) {}
   Sequential& operator=(Sequential other) noexcept {
     Layer::operator=(other);
     elements_ = std::move(other.elements_);
