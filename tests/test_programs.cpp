@@ -26,16 +26,17 @@ struct Outcome {
   std::string out, err;
 };
 
-/// The program, started in a folder with its output in two files there.
+/// The program, started in a folder with its output in two files there, or on another device.
 class Program {
  public:
-  Program(const Folder& folder, const Words& words) : out_(folder / "stdout"), err_(folder / "stderr") {
+  Program(const Folder& folder, const Words& words, const std::string& out = "")
+      : out_(out.empty() ? folder / "stdout" : out), err_(folder / "stderr") {
     Words all = words;
     all.insert(all.begin(), TAPESTRY_PROGRAM);
     std::vector<char*> argv;
     for (std::string& word : all) argv.push_back(word.data());
     argv.push_back(nullptr);
-    std::filesystem::remove(out_);  // what is read there from now on is this program's
+    std::filesystem::remove(folder / "stdout");  // what is read there from now on is this program's
     pid_ = ::fork();
     if (pid_ != 0) return;
     const int flags = O_WRONLY | O_CREAT | O_TRUNC;
@@ -48,7 +49,8 @@ class Program {
   [[nodiscard]] Outcome wait() const {
     int status = 0;
     ::waitpid(pid_, &status, 0);
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status), read_file(out_), read_file(err_)};
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status),
+            std::filesystem::is_regular_file(out_) ? read_file(out_) : "", read_file(err_)};
   }
 
  private:
@@ -289,5 +291,10 @@ TEST_SUITE("programs") {
       CHECK(outcome.out.size() > 100);
     }
     CHECK(TrainConfig::from_json(run(place, {"info", "--preset", "small"}).out).model.d_model == 384);
+    REQUIRE(place.train().status == 0);
+    for (const Words& words : {Words{"generate", "--model", "run"}, Words{"info", "--model", "run"}}) {
+      const Outcome full = Program(place, words, "/dev/full").wait();
+      CHECK_MESSAGE((full.status == 1 && holds(full.err, "cannot write")), full.err);
+    }
   }
 }

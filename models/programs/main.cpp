@@ -42,7 +42,7 @@ int main(int argc, char** argv) {
     tapestry::programs::add_generate(app);
     tapestry::programs::add_info(app);
     app.parse(argc, argv);
-    if (std::fflush(stdout) != 0) return complain("cannot write to the standard output", 1);
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) return complain("cannot write to the standard output", 1);
     return 0;
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return app.exit(e);  // --help
