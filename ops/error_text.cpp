@@ -1,5 +1,6 @@
 #include "error_text.h"
 
+#include <cmath>
 #include <string>
 
 namespace tapestry::detail {
@@ -18,6 +19,13 @@ void expand_together(std::string_view op, Tensor& a, Tensor& b) {
   const Shape shape = broadcast_shapes(std::string(op).c_str(), a.shape(), b.shape());
   a = expand(a, shape);
   b = expand(b, shape);
+}
+
+double number_for(std::string_view op, const Tensor& x, double s) {
+  if (x.defined() && x.dtype() == DType::i64 && (s != std::floor(s) || std::abs(s) > 0x1p53))
+    fail<DTypeError>("{}: the number {} is not a whole one, the tensor is {}; convert with to(x, DType::f32)", op, s,
+                     x.describe());
+  return s;
 }
 
 void require_indices(std::string_view op, const Tensor& x) {

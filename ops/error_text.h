@@ -12,6 +12,8 @@ namespace tapestry::detail {
 void require_same_dtype(std::string_view op, const Tensor& a, const Tensor& b);
 /// Expands a and b (recorded views) to their common shape; a ShapeError names the dim that does not fit.
 void expand_together(std::string_view op, Tensor& a, Tensor& b);
+/// The number s beside x, which takes its dtype: DTypeError for a part or a size that i64 cannot hold.
+double number_for(std::string_view op, const Tensor& x, double s);
 /// DTypeError unless x is i64 (indices).
 void require_indices(std::string_view op, const Tensor& x);
 /// DTypeError unless x is floating.

@@ -83,17 +83,17 @@ Tensors split(const Tensor& x, int64_t size, int64_t dim) {
 
 Tensors split(const Tensor& x, const std::vector<int64_t>& sizes, int64_t dim) {
   const int d = normalize_dim("split", dim, x.dim());
+  const auto text = [&] { return to_string(std::span<const int64_t>(sizes)); };
   int64_t total = 0;
   Sizes list;
   for (const int64_t size : sizes) {
-    if (size < 0)
-      fail<ValueError>("split: negative size in {}; sizes are 0 or more", to_string(std::span<const int64_t>(sizes)));
-    total += size;
+    if (size < 0) fail<ValueError>("split: negative size in {}; sizes are 0 or more", text());
+    if (__builtin_add_overflow(total, size, &total)) fail<ShapeError>("split: sizes {} sum to more than 2^63", text());
     list.push_back(size);
   }
   if (total != x.shape()[d] || sizes.empty())
-    fail<ShapeError>("split: sizes {} sum to {}, dim {} of {} has {}; they must agree",
-                     to_string(std::span<const int64_t>(sizes)), total, d, x.describe(), x.shape()[d]);
+    fail<ShapeError>("split: sizes {} sum to {}, dim {} of {} has {}; they must agree", text(), total, d, x.describe(),
+                     x.shape()[d]);
   return pieces_of(x, d, std::move(list));
 }
 
@@ -129,7 +129,8 @@ Tensor cat(std::span<const Tensor> xs, int64_t dim) {
       fail<ShapeError>("cat: shapes differ outside dim {}: input 0 is {}, input {} is {}; only dim {} may differ", d,
                        xs[0].describe(), i, xs[i].describe(), d);
     sizes.push_back(xs[i].shape()[d]);
-    total += sizes.back();
+    if (__builtin_add_overflow(total, sizes.back(), &total))
+      fail<ShapeError>("cat: the inputs have more than 2^63 entries along dim {}", d);
   }
   return apply(Cat{d, std::move(sizes), total}, xs);
 }

@@ -52,13 +52,7 @@ Tensor flat(std::string_view name, F f, const Tensor& x) {
 
 constexpr Domain numbers = Domain::numbers;
 
-/// i64 tensors take whole numbers only.
-double operand(const char* op, const Tensor& x, double s) {
-  if (x.defined() && x.dtype() == DType::i64 && (s != std::floor(s) || std::abs(s) > 0x1p53))
-    fail<DTypeError>("{}: the number {} is not a whole one, the tensor is {}; convert with to(x, DType::f32)", op, s,
-                     x.describe());
-  return s;
-}
+using detail::number_for;
 
 }  // namespace
 
@@ -88,7 +82,7 @@ Tensor relu_squared(const Tensor& x) { return run(rows::relu_squared, x); }
 
 Tensor clamp(const Tensor& x, double low, double high) {
   if (!(low <= high)) fail<ValueError>("clamp: low {} is not at most high {}", low, high);
-  return run<numbers>(rows::clamp(low, high), x);
+  return run<numbers>(rows::clamp(number_for("clamp", x, low), number_for("clamp", x, high)), x);
 }
 
 Tensor sign(const Tensor& x) {
@@ -126,13 +120,13 @@ Tensor maximum(const Tensor& a, const Tensor& b) { return run<numbers>(rows::max
 Tensor minimum(const Tensor& a, const Tensor& b) { return run<numbers>(rows::minimum_, a, b); }
 Tensor mul0(const Tensor& g, const Tensor& d) { return run(rows::mul0_, g, d); }
 
-Tensor add(const Tensor& a, double b) { return run<numbers>(rows::add_scalar(operand("add", a, b)), a); }
-Tensor sub(const Tensor& a, double b) { return run<numbers>(rows::sub_scalar(operand("sub", a, b)), a); }
-Tensor sub(double a, const Tensor& b) { return run<numbers>(rows::rsub_scalar(operand("sub", b, a)), b); }
-Tensor mul(const Tensor& a, double b) { return run<numbers>(rows::mul_scalar(operand("mul", a, b)), a); }
+Tensor add(const Tensor& a, double b) { return run<numbers>(rows::add_scalar(number_for("add", a, b)), a); }
+Tensor sub(const Tensor& a, double b) { return run<numbers>(rows::sub_scalar(number_for("sub", a, b)), a); }
+Tensor sub(double a, const Tensor& b) { return run<numbers>(rows::rsub_scalar(number_for("sub", b, a)), b); }
+Tensor mul(const Tensor& a, double b) { return run<numbers>(rows::mul_scalar(number_for("mul", a, b)), a); }
 Tensor div(const Tensor& a, double b) { return run(rows::div_scalar(b), a); }
 Tensor div(double a, const Tensor& b) { return run(rows::rdiv_scalar(a), b); }
-Tensor maximum(const Tensor& a, double b) { return run<numbers>(rows::maximum_scalar(operand("maximum", a, b)), a); }
-Tensor minimum(const Tensor& a, double b) { return run<numbers>(rows::minimum_scalar(operand("minimum", a, b)), a); }
+Tensor maximum(const Tensor& a, double b) { return run<numbers>(rows::maximum_scalar(number_for("maximum", a, b)), a); }
+Tensor minimum(const Tensor& a, double b) { return run<numbers>(rows::minimum_scalar(number_for("minimum", a, b)), a); }
 
 }  // namespace tapestry

@@ -137,13 +137,17 @@ Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
   return apply(Where{}, c, x, y);
 }
 
-Tensor where(const Tensor& condition, const Tensor& a, double b) { return where(condition, a, scalar(b, a.dtype())); }
-Tensor where(const Tensor& condition, double a, const Tensor& b) { return where(condition, scalar(a, b.dtype()), b); }
+Tensor where(const Tensor& condition, const Tensor& a, double b) {
+  return where(condition, a, scalar(detail::number_for("where", a, b), a.dtype()));
+}
+Tensor where(const Tensor& condition, double a, const Tensor& b) {
+  return where(condition, scalar(detail::number_for("where", b, a), b.dtype()), b);
+}
 Tensor masked_fill(const Tensor& x, const Tensor& mask, double value) {
   if (mask.defined() && mask.dtype() != DType::boolean)
     fail<DTypeError>("masked_fill: the mask must be bool, got {}; compare, or convert with to(x, DType::boolean)",
                      mask.describe());
-  return where(mask, value, x);
+  return where(mask, detail::number_for("masked_fill", x, value), x);
 }
 
 Tensor to(const Tensor& x, DType dtype) {

@@ -105,14 +105,18 @@ Tensor select(const Tensor& x, int64_t dim, int64_t index) {
 Tensor pad(const Tensor& x, int64_t dim, int64_t before, int64_t after, double value) {
   const int d = normalize_dim("pad", dim, x.dim());
   const int64_t n = x.shape()[d];
-  if (n + before + after < 0 || n + std::min<int64_t>(before, 0) + std::min<int64_t>(after, 0) < 0)
+  const int64_t cut = std::min<int64_t>(before, 0);
+  if (cut < -n || after < -n - cut)
     fail<ShapeError>("pad: before = {} and after = {} cut more than dim {} of {} has; cut at most {}", before, after, d,
                      x.describe(), n);
+  int64_t size = 0;
+  if (__builtin_add_overflow(n, before, &size) || __builtin_add_overflow(size, after, &size))
+    fail<ShapeError>("pad: before = {} and after = {} make dim {} of {} longer than 2^63", before, after, d,
+                     x.describe());
   const Tensor kept =
       before < 0 || after < 0 ? slice(x, d, std::max<int64_t>(-before, 0), n + std::min<int64_t>(after, 0)) : x;
   if (before <= 0 && after <= 0) return kept;
-  const int64_t left = std::max<int64_t>(before, 0), count = kept.shape()[d];
-  return place(kept, {d, left, 1, count, left + count + std::max<int64_t>(after, 0)}, value);
+  return place(kept, {d, std::max<int64_t>(before, 0), 1, kept.shape()[d], size}, value);
 }
 
 }  // namespace tapestry

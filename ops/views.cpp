@@ -205,6 +205,7 @@ Tensor expand(const Tensor& x, const Shape& shape) {
   }
   if (to == x.shape()) return x;
   expanded_strides("expand", x.shape(), x.strides(), to);  // throws before anything is recorded
+  numel(to);  // a shape that memory never limits must still have a countable number of elements
   return apply(Expand{to, x.shape()}, x);
 }
 

@@ -243,4 +243,14 @@ TEST_SUITE("views") {
     CHECK_THROWS_WITH_AS(tril(zeros({3})), "tril: [3] f32 has rank 1; it needs the two dims of a matrix", ShapeError);
     CHECK_THROWS_AS(unsqueeze(zeros({1, 1, 1, 1, 1, 1, 1, 1}), 0), ShapeError);
   }
+
+  TEST_CASE("sizes past 2^63 are refused, not wrapped around") {
+    constexpr int64_t most = INT64_MAX, least = INT64_MIN;
+    const Tensor x = zeros({2, 3}), vast = expand(scalar(0), {int64_t{1} << 62});
+    for (const auto& [before, after] : {std::pair{most, most}, {most, int64_t{2}}, {least, least}, {least, most}})
+      CHECK_THROWS_AS(pad(x, 0, before, after), ShapeError);
+    CHECK_THROWS_AS(split(x, {most, most, 4}, 0), ShapeError);
+    CHECK_THROWS_AS(cat({vast, vast, vast, vast}), ShapeError);
+    CHECK_THROWS_AS(expand(scalar(0), {int64_t{1} << 32, int64_t{1} << 32}), ShapeError);
+  }
 }

@@ -134,7 +134,9 @@ constexpr OpRow rows[] = {
         [](const Arrays& a) { return choose(a[0], a[1], number(2)); }, {{mask(3, 4), real(3, 4)}},
         {{mask(3, 1), real(4)}}, {{mask(0, 3), real(0, 3)}},
         {[] { (void)where(zeros({3}, DType::boolean), zeros({2}), 0.0); },
-         "where: cannot broadcast [3] with [2] (dim -1: 3 vs 2)"}),
+         "where: cannot broadcast [3] with [2] (dim -1: 3 vs 2)"},
+        {[] { (void)where(zeros({2}, DType::boolean), zeros({2}, DType::i64), 0.5); },
+         "where: the number 0.5 is not a whole one, the tensor is [2] i64; convert with to(x, DType::f32)"}),
     masked(
         "where (number first)", [](Args a) { return where(a[0], 2.0, a[1]); },
         [](const Arrays& a) { return choose(a[0], number(2), a[1]); }, {{mask(3, 4), real(3, 4)}},
