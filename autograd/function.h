@@ -144,30 +144,37 @@ class OpNode final : public Node {
   Op op;
 };
 
+namespace detail {
+
+/// The path of every apply(): forward(op, context) runs the op, on a node where an input needs a gradient.
+template <class Op, class Forward>
+auto run(Op op, std::span<const Tensor* const> inputs, const Forward& forward) {
+  Context nothing;
+  if (!wants_record(inputs)) return forward(op, nothing);
+  if constexpr (!HasBackward<Op> && !HasComposite<Op>) {
+    return without_derivative<Op>(forward(op, nothing));
+  } else {
+    auto* made = new OpNode<Op>(std::move(op));
+    const Ref<Node> node(made);
+    connect(*made, inputs);
+    if constexpr (HasComposite<Op>) save_inputs(*made, inputs);
+    Context c(*made);
+    auto result = [&] {
+      const NoGrad raw;
+      return forward(made->op, c);
+    }();
+    finish(*made, inputs, as_span(result));
+    return result;
+  }
+}
+
+}  // namespace detail
+
 /// Runs op.forward(inputs…) and records it where an input needs a gradient.
 template <class Op, class... T>
 requires(std::same_as<T, Tensor>&&...) auto apply(Op op, const T&... inputs) {
   const Tensor* const list[] = {&inputs...};
-  if (!detail::wants_record(list)) {
-    Context nothing;
-    return op.forward(nothing, inputs...);
-  }
-  if constexpr (!detail::HasBackward<Op> && !detail::HasComposite<Op>) {
-    Context nothing;
-    return detail::without_derivative<Op>(op.forward(nothing, inputs...));
-  } else {
-    auto* made = new OpNode<Op>(std::move(op));
-    const Ref<Node> node(made);
-    detail::connect(*made, list);
-    if constexpr (detail::HasComposite<Op>) detail::save_inputs(*made, list);
-    Context c(*made);
-    auto result = [&] {
-      const NoGrad raw;
-      return made->op.forward(c, inputs...);
-    }();
-    detail::finish(*made, list, detail::as_span(result));
-    return result;
-  }
+  return detail::run(std::move(op), list, [&](const Op& o, Context& c) { return o.forward(c, inputs...); });
 }
 
 /// As above for an op that takes any number of inputs.
@@ -175,26 +182,7 @@ template <detail::TakesSpan Op>
 auto apply(Op op, std::span<const Tensor> inputs) {
   SmallVector<const Tensor*, 8> list;
   for (const Tensor& t : inputs) list.push_back(&t);
-  if (!detail::wants_record(list)) {
-    Context nothing;
-    return op.forward(nothing, inputs);
-  }
-  if constexpr (!detail::HasBackward<Op> && !detail::HasComposite<Op>) {
-    Context nothing;
-    return detail::without_derivative<Op>(op.forward(nothing, inputs));
-  } else {
-    auto* made = new OpNode<Op>(std::move(op));
-    const Ref<Node> node(made);
-    detail::connect(*made, list);
-    if constexpr (detail::HasComposite<Op>) detail::save_inputs(*made, list);
-    Context c(*made);
-    auto result = [&] {
-      const NoGrad raw;
-      return made->op.forward(c, inputs);
-    }();
-    detail::finish(*made, list, detail::as_span(result));
-    return result;
-  }
+  return detail::run(std::move(op), list, [&](const Op& o, Context& c) { return o.forward(c, inputs); });
 }
 
 }  // namespace tapestry
