@@ -84,8 +84,10 @@ TEST_SUITE("trainer") {
       const size_t begin = json.find(':', at) + 1, end = json.find_first_of(",\n}", begin);
       return json.replace(begin, end - begin, value);
     };
-    const std::array<std::array<const char*, 3>, 16> rows = {{
+    const std::array<std::array<const char*, 3>, 18> rows = {{
         {"batch", "0", "config: batch is 0; it must be at least 1"},
+        {"batch", "2147483649", "config: batch is 2147483649; it must be at most 2147483648"},
+        {"steps", "1, \"steps\": 2", "config: the field steps is given twice; keep one"},
         {"batch", "1.5", "config: batch is 1.5; expected a whole number"},
         {"tokenizer", "\"words\"", "config: tokenizer is 'words'; there are char and byte"},
         {"tokenizer", "3", "config: tokenizer is 3; expected a string"},
@@ -106,6 +108,8 @@ TEST_SUITE("trainer") {
       CHECK_THROWS_WITH_AS((void)TrainConfig::from_json(text_with(field, value)), message, Error);
     CHECK_THROWS_WITH_AS((void)TrainConfig::from_json("{"), "config: not a JSON object", FormatError);
     CHECK_THROWS_WITH_AS((void)TrainConfig::from_json("{}"), "config: model is missing", FormatError);
+    CHECK_THROWS_WITH_AS((void)TrainConfig::from_json(std::string(100'000, '[') + std::string(100'000, ']')),
+                         "config: the JSON is nested more than 32 deep", FormatError);
     CHECK_THROWS_WITH_AS((void)TrainConfig::from_json(R"({"model": {}, "x": 1})"), "config: unknown field x: 1",
                          FormatError);
   }

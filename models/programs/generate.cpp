@@ -34,7 +34,10 @@ void add_generate(CLI::App& app) {
                    "draw among the likeliest tokens that together have probability P")
       ->type_name("P")
       ->capture_default_str();
-  command->add_option("--seed", o->generate.seed, "same seed, same text")->type_name("N")->capture_default_str();
+  command->add_option("--seed", o->generate.seed, "same seed, same text")
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   add_threads_option(*command);
   command->callback([o] {
     sample_text(load_text_model(RunFolder(o->model)), o->prompt, o->generate, stdout);

@@ -1,15 +1,36 @@
 // The program `tapestry`: reads the command line, runs one subcommand, and turns every error into one line.
 // Exit status: 0 done, 1 an error, 2 a wrong command line.
 // Next: train.cpp.
+#include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <new>
+#include <stdexcept>
 #include <string>
 
 #include "../../autograd/parallel.h"
 #include "program.h"
 
 namespace {
+
+constexpr const char* out_of_memory = "out of memory; choose a smaller model, batch or context";
+
+/// What the parser lets pass: a whole number outside 64 bits, which it would replace by the nearest one, and an empty
+/// path, which a variable that is not set leaves behind.
+void check_values(CLI::App& command) {
+  for (CLI::Option* option : command.get_options()) {
+    const std::string type = option->get_type_name();
+    if (type == "N" || type == "K")
+      option->check([](const std::string& text) -> std::string {
+        errno = 0;
+        std::strtoll(text.c_str(), nullptr, 0);
+        return errno == ERANGE ? "the number " + text + " is too large" : "";
+      });
+    if (type == "FILE" || type == "DIR")
+      option->check([](const std::string& text) { return std::string(text.empty() ? "the path is empty" : ""); });
+  }
+}
 
 /// One line on stderr, whatever the message holds.
 int complain(std::string message, int status) {
@@ -41,6 +62,7 @@ int main(int argc, char** argv) {
     tapestry::programs::add_train(app);
     tapestry::programs::add_generate(app);
     tapestry::programs::add_info(app);
+    for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) check_values(*command);
     app.parse(argc, argv);
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) return complain("cannot write to the standard output", 1);
     return 0;
@@ -48,7 +70,9 @@ int main(int argc, char** argv) {
     if (e.get_exit_code() == 0) return app.exit(e);  // --help
     return complain(std::string(e.what()) + "; see tapestry --help", 2);
   } catch (const std::bad_alloc&) {
-    return complain("out of memory; choose a smaller model, batch or context", 1);
+    return complain(out_of_memory, 1);
+  } catch (const std::length_error&) {  // more than there could be memory for
+    return complain(out_of_memory, 1);
   } catch (const std::exception& e) {
     std::fflush(stdout);
     return complain(e.what(), 1);

@@ -95,8 +95,10 @@ void print_sample(const RunFolder& folder, const TrainingText& text, int64_t tok
 /// Runs what is left of the run in `folder` and prints how it went.
 void finish_run(const RunFolder& folder, Trainer& trainer, int64_t sample) {
   Progress progress(trainer.config().steps);
-  const StopSignal stop;
-  const TrainEnd end = run_training(folder, trainer, progress, [] { return StopSignal::asked(); });
+  const TrainEnd end = [&] {
+    const StopSignal stop;  // only while there is something to save: what follows ends at once
+    return run_training(folder, trainer, progress, [] { return StopSignal::asked(); });
+  }();
   progress.clear();
   if (end == TrainEnd::stopped) {
     fmt::print("stopped after step {} of {}; go on with: tapestry train --resume --out {}\n", trainer.state().step,
@@ -190,6 +192,7 @@ void add_train(CLI::App& app) {
       ->capture_default_str();
   add_threads_option(*command);
   command->callback([o, choices] {
+    if (o->sample < 0) fail<ValueError>("train: --sample is {}; it must not be negative", o->sample);
     if (!o->resume) return start(*o);
     for (const CLI::Option* choice : choices)  // a resumed run is the run that was started
       if (!choice->empty()) throw CLI::ExcludesError("--resume", choice->get_name());

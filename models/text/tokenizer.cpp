@@ -7,12 +7,13 @@
 #include <nlohmann/json.hpp>
 
 #include "../../autograd/error.h"
+#include "strict_json.h"
 #include "utf8.h"
 
 namespace tapestry {
 namespace {
 
-using nlohmann::json;
+using json = nlohmann::ordered_json;
 
 /// Calls visit(code, character number, byte offset) for each character of valid UTF-8.
 template <class Visit>
@@ -110,7 +111,7 @@ std::unique_ptr<Tokenizer> make_tokenizer(std::string_view name, std::string_vie
 }
 
 std::unique_ptr<Tokenizer> tokenizer_from_json(std::string_view text) {
-  const json j = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const json j = parse_strict_json("tokenizer", text);
   const auto string_at = [&j](const char* key) -> std::string {
     if (!j.is_object()) fail<FormatError>("tokenizer: the description is not a JSON object");
     const auto it = j.find(key);

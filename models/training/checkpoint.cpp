@@ -7,6 +7,7 @@
 #include "../../autograd/error.h"
 #include "../../nn/safetensors.h"
 #include "../../nn/state_dict.h"
+#include "../text/strict_json.h"
 
 namespace tapestry {
 namespace {
@@ -79,7 +80,7 @@ Checkpoint read_checkpoint(const std::string& path) {
   const auto it = file.metadata.find("tapestry_run");
   if (it == file.metadata.end())
     fail<FormatError>("checkpoint: '{}' is not a checkpoint: it has no run description", path);
-  const Json run = Json::parse(it->second, nullptr, false);
+  const Json run = parse_strict_json("checkpoint", it->second);
   if (const Json& version = member(run, "version", path); version != 1)
     fail<FormatError>("checkpoint: '{}' has version {}; this program reads version 1", path, version.dump());
   Checkpoint c;
@@ -96,10 +97,10 @@ Checkpoint read_checkpoint(const std::string& path) {
     const Json& number = member(state, name, path);
     const bool fits =
         std::is_integral_v<std::remove_cvref_t<decltype(value)>> ? number.is_number_integer() : number.is_number();
-    if (!fits || number < 0)
+    if (fits) value = number.get<std::remove_cvref_t<decltype(value)>>();
+    if (!fits || value < 0)
       fail<FormatError>("checkpoint: '{}' has {} = {}; expected a number that is not negative", path, name,
                         number.dump());
-    value = number.get<std::remove_cvref_t<decltype(value)>>();
   });
   split(file.tensors, c, path);
   return c;

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "../../autograd/error.h"
+#include "../text/strict_json.h"
 
 namespace tapestry {
 namespace {
@@ -78,6 +79,8 @@ void TrainConfig::validate() const {
   at_least("context", context, 1);
   at_least("batch", batch, 1);
   at_least("micro_batch", micro_batch, 0);
+  if (constexpr int64_t most = int64_t{1} << 31; batch > most)
+    fail<ValueError>("config: batch is {}; it must be at most {}", batch, most);
   at_least("steps", steps, 0);
   not_negative("lr", lr);
   not_negative("lr_min", lr_min);
@@ -103,7 +106,7 @@ std::string TrainConfig::to_json() const {
 }
 
 TrainConfig TrainConfig::from_json(const std::string& text) {
-  const Json json = Json::parse(text, nullptr, false);
+  const Json json = parse_strict_json("config", text);
   if (!json.is_object()) fail<FormatError>("config: not a JSON object");
   for (const auto& [name, value] : json.items())
     if (name != "model" && name != "training" && name != "tokenizer")

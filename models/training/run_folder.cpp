@@ -10,6 +10,7 @@
 #include "../../nn/mapped_file.h"
 #include "../../nn/safetensors.h"
 #include "../../nn/state_dict.h"
+#include "../text/strict_json.h"
 
 namespace tapestry {
 
@@ -40,7 +41,7 @@ void export_model(const RunFolder& folder, const Trainer& trainer) {
 
 TextModel load_text_model(const RunFolder& folder) {
   const MappedFile file(folder.config());
-  const auto json = nlohmann::ordered_json::parse(file.bytes(), nullptr, false);
+  const auto json = parse_strict_json("config", file.bytes());
   if (!json.is_object() || !json.contains("model") || !json.contains("tokenizer"))
     fail<FormatError>("config: '{}' is not the config of a run: it must be a JSON object with model and tokenizer",
                       folder.config());

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "../../autograd/error.h"
+#include "../text/strict_json.h"
 
 namespace tapestry {
 namespace {
@@ -50,7 +51,7 @@ std::string TransformerConfig::to_json() const {
 }
 
 TransformerConfig TransformerConfig::from_json(const std::string& text) {
-  const auto json = nlohmann::json::parse(text, nullptr, false);
+  const auto json = parse_strict_json("config", text);
   if (!json.is_object()) fail<FormatError>("config: not a JSON object");
   TransformerConfig c;
   std::set<std::string> known;

@@ -1,0 +1,29 @@
+// The parser's events, watched while it builds the value.
+// Next: tokenizer.cpp.
+#include "strict_json.h"
+
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "../../autograd/error.h"
+
+namespace tapestry {
+
+nlohmann::ordered_json parse_strict_json(std::string_view what, std::string_view text) {
+  using Json = nlohmann::ordered_json;
+  constexpr int deepest = 32;
+  std::vector<std::set<std::string>> names;  // of the objects that are open
+  const auto watch = [&](int depth, Json::parse_event_t event, const Json& value) {
+    if (depth > deepest) fail<FormatError>("{}: the JSON is nested more than {} deep", what, deepest);
+    if (event == Json::parse_event_t::object_start) names.emplace_back();
+    if (event == Json::parse_event_t::object_end) names.pop_back();
+    if (event == Json::parse_event_t::key && !names.back().insert(value.get<std::string>()).second)
+      fail<FormatError>("{}: the field {} is given twice; keep one", what, value.get<std::string>());
+    return true;
+  };
+  return Json::parse(text, watch, /*allow_exceptions=*/false);
+}
+
+}  // namespace tapestry
