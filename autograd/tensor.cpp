@@ -187,6 +187,7 @@ void Tensor::retain_grad() const {
 HookHandle Tensor::register_hook(std::function<Tensor(const Tensor&)> fn) const {
   const Edge& e = checked("register_hook").edge;
   if (!e) fail<AutogradError>("register_hook: the tensor {} does not require a gradient", describe());
+  if (!fn) fail<ValueError>("register_hook: the hook is empty; pass a function");
   static std::atomic<uint64_t> next_id{1};
   auto& list = e.node->make_extras().hooks[static_cast<size_t>(e.output_nr)];
   if (!list) list = std::make_shared<HookList>();

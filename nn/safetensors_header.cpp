@@ -101,15 +101,17 @@ class Events : public nlohmann::json_sax<nlohmann::json> {
   std::vector<uint64_t>* list_ = nullptr;
 };
 
-/// Number of bytes a tensor of this shape takes; nothing when that number does not fit in 63 bits.
+/// Number of bytes a tensor of this shape takes; nothing when that number, or that of its sizes other than 0, does not
+/// fit in 63 bits (numel() in shape.h has the same rule).
 std::optional<uint64_t> byte_count(const std::vector<uint64_t>& shape, uint64_t width) {
   uint64_t product = width;
+  bool empty = false;
   for (const uint64_t n : shape) {
-    if (n > INT64_MAX) return {};
-    if (product != 0 && n > INT64_MAX / product) return {};
-    product *= n;
+    empty = empty || n == 0;
+    if (n > INT64_MAX / product) return {};
+    if (n != 0) product *= n;
   }
-  return product;
+  return empty ? 0 : product;
 }
 
 std::string to_text(const std::vector<uint64_t>& numbers) {

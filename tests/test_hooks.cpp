@@ -121,6 +121,8 @@ TEST_SUITE("hooks") {
   }
 
   TEST_CASE("wrong hooks and wrong places are errors") {
+    CHECK_THROWS_WITH_AS((void)ones({2}).requires_grad_().register_hook({}),
+                         "register_hook: the hook is empty; pass a function", ValueError);
     const Tensor x = leaf({1, 2});
     const auto hook = x.register_hook([](const Tensor&) { return ones({3}, DType::f64); });
     CHECK_THROWS_WITH_AS(plain::sum(x).backward(), "hook on leaf: it returned [3] f64 for a gradient [2] f64",

@@ -148,6 +148,7 @@ TEST_SUITE("safetensors") {
         {file(R"({"__metadata__":{"k":1}})", 0), "a number where none belongs"},
         {file("{" + entry("a", "[8589934592,8589934592]", "[0,8]") + "}", 8), "size overflows"},
         {file("{" + entry("a", "[0,18446744073709551615]", "[0,0]") + "}", 0), "size overflows"},
+        {file("{" + entry("a", "[0,4294967296,4294967296]", "[0,0]") + "}", 0), "size overflows"},
         {file("{" + entry("a", nine, "[0,4]") + "}", 4), "more than 8 dims"},
         {file("{" + entry("a", "[2]", "[0,8]", "F12") + "}", 8), "'a' has dtype 'F12', which is not one of"},
         {file("{" + entry("a", "[2]", "[0,8]", "U32") + "}", 8), "'a' has dtype 'U32', which is not one of"},
