@@ -102,7 +102,8 @@ TEST_SUITE("cases") {
       select(b, 0, 1).fill_(2);
     }
     std::string error = message<AutogradError>([&] { loss.backward(); });
-    CHECK_MESSAGE(error.starts_with("sigmoid: a tensor saved for backward (shape [3]) was overwritten by fill_"), error);
+    CHECK_MESSAGE(error.starts_with("sigmoid: a tensor saved for backward (shape [3]) was overwritten by fill_"),
+                  error);
 
     // Nothing saved c, but its value has another history than the graph: no gradient of it would be right.
     const Tensor c = 1.0 / (exp(-a) + 1.0);

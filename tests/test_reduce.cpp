@@ -163,7 +163,8 @@ TEST_SUITE("reduce") {
     CHECK(any(logical_not(mask), {1}).to_vector<bool>() == std::vector<bool>{true, false});
     CHECK(amax(add(big, 1)).item<int64_t>() == 4000000000000000001);
     CHECK(amin(mask, {1}).dtype() == DType::boolean);
-    CHECK_THROWS_WITH_AS(mean(big), "mean: needs a floating dtype, got [3] i64; convert with to(x, DType::f32)", DTypeError);
+    CHECK_THROWS_WITH_AS(mean(big), "mean: needs a floating dtype, got [3] i64; convert with to(x, DType::f32)",
+                         DTypeError);
     CHECK_THROWS_AS(norm(big), DTypeError);
     CHECK_THROWS_AS(logsumexp(mask), DTypeError);
   }

@@ -14,7 +14,8 @@ constexpr OpRow with(OpRow row, ErrorCase first, ErrorCase second = {}) {
 
 /// condition, a, b of the shapes of where().
 constexpr OpRow masked(const char* name, Function fn, Reference ref, Sample s0, Sample s1, Sample empty,
-                       ErrorCase error, const char* formula = nullptr, const char* vjp = nullptr) {
+                       ErrorCase error, const char* formula = nullptr, const char* vjp = nullptr,
+                       ErrorCase second = {}) {
   OpRow row;
   row.name = name;
   row.formula = formula;
@@ -25,6 +26,7 @@ constexpr OpRow masked(const char* name, Function fn, Reference ref, Sample s0, 
   row.samples[1] = s1;
   row.empty = empty;
   row.errors[0] = error;
+  row.errors[1] = second;
   row.i64 = true;
   return row;
 }
@@ -135,6 +137,7 @@ constexpr OpRow rows[] = {
         {{mask(3, 1), real(4)}}, {{mask(0, 3), real(0, 3)}},
         {[] { (void)where(zeros({3}, DType::boolean), zeros({2}), 0.0); },
          "where: cannot broadcast [3] with [2] (dim -1: 3 vs 2)"},
+        nullptr, nullptr,
         {[] { (void)where(zeros({2}, DType::boolean), zeros({2}, DType::i64), 0.5); },
          "where: the number 0.5 is not a whole one, the tensor is [2] i64; convert with to(x, DType::f32)"}),
     masked(
