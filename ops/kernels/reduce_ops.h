@@ -16,7 +16,7 @@ namespace tapestry::kernels::reduction {
 /// The walk hands out at most this many dense elements at a time.
 inline constexpr int64_t dense_run = 1024;
 
-/// x[0] + … + x[n-1] of `term` in Acc, along 32 lanes that are added as a tree; for at most dense_run elements.
+/// x[0] + … + x[n-1] in Acc, each after `term` changed it, along 32 lanes that are added as a tree; for at most dense_run elements.
 template <class Acc, class T, class Term>
 Acc lane_tree_sum(const T* x, int64_t n, Term term) {
   // vector types of GCC and Clang: widening loads that any instruction set has
@@ -26,8 +26,9 @@ Acc lane_tree_sum(const T* x, int64_t n, Term term) {
   const auto add = [&](Wide& s, const T* p) {
     Narrow v;
     std::memcpy(&v, p, sizeof v);
-    const Wide w = __builtin_convertvector(v, Wide);
-    s += term(w);
+    Wide w = __builtin_convertvector(v, Wide);
+    term(w);  // in place: a wide vector that is returned would need an ABI the instruction set may not have
+    s += w;
   };
   int64_t i = 0;
   for (; i + 32 <= n; i += 32)
@@ -59,7 +60,7 @@ struct SumOp {
   using State = sum_t<T>;
   static State init() { return 0; }
   static void row(State& s, const T* x, int64_t n, int64_t) {
-    s += lane_tree_sum<State>(x, n, [](const auto& w) { return w; });
+    s += lane_tree_sum<State>(x, n, [](auto&) {});
   }
   static void columns(State* s, const char* rows, int64_t width, int64_t count, int64_t step, int64_t) {
     const auto at = [&](int64_t r) { return reinterpret_cast<const T*>(rows + r * step); };
@@ -91,7 +92,7 @@ struct NormOp {
   };
   static State init() { return {0, 1}; }
   static void row(State& s, const T* x, int64_t n, int64_t) {
-    State block{lane_tree_sum<double>(x, n, [](const auto& w) { return w * w; }), 1};
+    State block{lane_tree_sum<double>(x, n, [](auto& w) { w *= w; }), 1};
     if constexpr (std::is_same_v<T, double>) {
       if (!in_range(block.sum)) block = scaled(x, n, block);
     }
@@ -251,7 +252,7 @@ struct LogSumExpOp {
       std::copy_n(x, n, terms);
       std::fill_n(terms + n, V::size, most);
       for (int64_t i = 0; i < n; i += V::size) exp(V::load(terms + i) - V(most)).store(terms + i);
-      block.sum = lane_tree_sum<double>(terms, n, [](const auto& w) { return w; });
+      block.sum = lane_tree_sum<double>(terms, n, [](auto&) {});
     }
     merge(s, block);
   }
