@@ -33,7 +33,8 @@ struct Fans {
 Fans fans(const char* name, const Tensor& weight) {
   if (weight.dim() < 2 || weight.numel() == 0)
     fail<ShapeError>("{}: needs a weight (out, in, …) with elements, this one is {}", name, weight.describe());
-  const auto field = static_cast<double>(weight.numel() / (weight.size(0) * weight.size(1)));
+  const int64_t receptive = weight.numel() / (weight.size(0) * weight.size(1));
+  const auto field = static_cast<double>(receptive);
   return {static_cast<double>(weight.size(1)) * field, static_cast<double>(weight.size(0)) * field};
 }
 
