@@ -24,6 +24,8 @@
 #include "../ops/ops.h"
 #include "../optim/adamw.h"
 #include "../optim/optimizer.h"
+#include "op_table/op_table.h"
+#include "op_table/samples.h"
 
 using namespace tapestry;
 
@@ -116,6 +118,26 @@ TEST_SUITE("zoo") {
       check();
       values_of(model)[1].requires_grad_(false);
       check();
+    }
+  }
+
+  TEST_CASE("every operation on the tape of a training step is one that a row of the op table records") {
+    std::set<std::string> recorded;
+    const auto collect = [](std::set<std::string>& names, const Tensor& y) {
+      for (const Ref<Node>& node : tape(y)) names.emplace(node->name());
+    };
+    for (const op_table::Family& family : op_table::families())
+      for (const op_table::OpRow& row : family.rows) {
+        if (!row.differentiable) continue;
+        const auto inputs = op_table::make_inputs(row, row.samples[0], DType::f64);
+        for (const Tensor& y : op_table::call(row, row.samples[0], inputs)) collect(recorded, y);
+      }
+    for (const ZooRow& row : zoo()) {
+      CAPTURE(row.name);
+      std::set<std::string> used;
+      collect(used, row.make(DType::f32, 1).loss());
+      CHECK(used.size() > 3);
+      for (const std::string& name : used) CHECK_MESSAGE(recorded.contains(name), name);
     }
   }
 
