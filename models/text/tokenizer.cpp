@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "../../autograd/error.h"
-#include "strict_json.h"
+#include "../strict_json.h"
 #include "utf8.h"
 
 namespace tapestry {

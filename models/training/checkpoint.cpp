@@ -7,7 +7,7 @@
 #include "../../autograd/error.h"
 #include "../../nn/safetensors.h"
 #include "../../nn/state_dict.h"
-#include "../text/strict_json.h"
+#include "../strict_json.h"
 
 namespace tapestry {
 namespace {

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "../../autograd/error.h"
-#include "../text/strict_json.h"
+#include "../strict_json.h"
 
 namespace tapestry {
 namespace {

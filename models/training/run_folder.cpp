@@ -10,7 +10,7 @@
 #include "../../nn/mapped_file.h"
 #include "../../nn/safetensors.h"
 #include "../../nn/state_dict.h"
-#include "../text/strict_json.h"
+#include "../strict_json.h"
 
 namespace tapestry {
 

@@ -1,6 +1,6 @@
 // JSON that somebody wrote by hand or that a damaged file holds: parsed without trust.
 // Not here: what its fields mean.
-// Next: tokenizer.cpp.
+// Next: transformer/config.cpp.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

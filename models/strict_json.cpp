@@ -1,5 +1,5 @@
 // The parser's events, watched while it builds the value.
-// Next: tokenizer.cpp.
+// Next: transformer/config.cpp.
 #include "strict_json.h"
 
 #include <nlohmann/json.hpp>
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "../../autograd/error.h"
+#include "../autograd/error.h"
 
 namespace tapestry {
 
