@@ -202,11 +202,15 @@ void check_fits(const char* op, const Tensor& x, int dim, const Tensor& index) {
 
 }  // namespace
 
-Tensor embedding(const Tensor& table, const Tensor& ids) {
+Tensor embedding(const Tensor& table, const Tensor& ids, std::optional<int64_t> padding_idx) {
   if (table.dim() != 2) fail<ShapeError>("embedding: the table is {}; it must be (rows, width)", table.describe());
   const Tensor rows =
       checked("embedding", ids, table.size(0), false, [&] { return fmt::format("a table of {} rows", table.size(0)); });
-  return apply(Embedding{table.shape()}, table, rows);
+  const Tensor y = apply(Embedding{table.shape()}, table, rows);
+  if (!padding_idx) return y;
+  if (*padding_idx < 0 || *padding_idx >= table.size(0))
+    fail<IndexError>("embedding: padding_idx {} is out of range for a table of {} rows", *padding_idx, table.size(0));
+  return where(unsqueeze(equal(rows, static_cast<double>(*padding_idx)), -1), y.detach(), y);
 }
 
 Tensor gather(const Tensor& x, int64_t dim, const Tensor& index) {

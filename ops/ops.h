@@ -7,6 +7,7 @@
 #pragma once
 
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "../autograd/dtype.h"
@@ -17,12 +18,15 @@ namespace tapestry {
 
 // ---------------------------------------------------------------- pointwise (ops/pointwise.cpp)
 
-Tensor neg(const Tensor& x);         ///< −x
-Tensor abs(const Tensor& x);         ///< |x|; derivative 0 at 0
-Tensor sign(const Tensor& x);        ///< −1, 0 or 1; derivative 0
-Tensor exp(const Tensor& x);         ///< eˣ
-Tensor expm1(const Tensor& x);       ///< eˣ − 1
-Tensor log(const Tensor& x);         ///< ln x
+Tensor neg(const Tensor& x);    ///< −x
+Tensor abs(const Tensor& x);    ///< |x|; derivative 0 at 0
+Tensor sign(const Tensor& x);   ///< −1, 0 or 1; derivative 0
+Tensor exp(const Tensor& x);    ///< eˣ
+Tensor exp2(const Tensor& x);   ///< 2ˣ
+Tensor expm1(const Tensor& x);  ///< eˣ − 1
+Tensor log(const Tensor& x);    ///< ln x
+Tensor log2(const Tensor& x);
+Tensor log10(const Tensor& x);
 Tensor log1p(const Tensor& x);       ///< ln(1 + x)
 Tensor sqrt(const Tensor& x);        ///< √x; derivative +inf at 0, but an upstream 0 stays 0
 Tensor rsqrt(const Tensor& x);       ///< 1/√x
@@ -30,22 +34,50 @@ Tensor square(const Tensor& x);      ///< x²
 Tensor reciprocal(const Tensor& x);  ///< 1/x
 Tensor sin(const Tensor& x);
 Tensor cos(const Tensor& x);
+Tensor tan(const Tensor& x);
+Tensor asin(const Tensor& x);
+Tensor acos(const Tensor& x);
+Tensor atan(const Tensor& x);
+Tensor sinh(const Tensor& x);
+Tensor cosh(const Tensor& x);
+Tensor asinh(const Tensor& x);
+Tensor acosh(const Tensor& x);
+Tensor atanh(const Tensor& x);
 Tensor tanh(const Tensor& x);
 Tensor erf(const Tensor& x);         ///< 2/√π ∫₀ˣ e^(−t²) dt
+Tensor erfc(const Tensor& x);        ///< 1 − erf x, accurate in the tail
 Tensor sigmoid(const Tensor& x);     ///< 1/(1 + e⁻ˣ)
 Tensor logsigmoid(const Tensor& x);  ///< ln sigmoid(x)
 Tensor softplus(const Tensor& x);    ///< ln(1 + eˣ)
 Tensor relu(const Tensor& x);        ///< max(x, 0); derivative 0 at 0
 Tensor leaky_relu(const Tensor& x, double slope = 0.01);
-Tensor silu(const Tensor& x);          ///< x·sigmoid(x); Elfwing et al. 2017
-Tensor gelu(const Tensor& x);          ///< x·Φ(x) by erf; Hendrycks & Gimpel 2016
-Tensor gelu_tanh(const Tensor& x);     ///< x/2·(1 + tanh(√(2/π)(x + 0.044715x³)))
-Tensor relu_squared(const Tensor& x);  ///< max(x, 0)²; So et al. 2021
+Tensor elu(const Tensor& x, double alpha = 1);   ///< x where x > 0, else α(eˣ − 1); Clevert et al. 2015
+Tensor celu(const Tensor& x, double alpha = 1);  ///< max(x, 0) + min(α(e^(x/α) − 1), 0); Barron 2017
+Tensor selu(const Tensor& x);                    ///< scaled elu; Klambauer et al. 2017
+Tensor relu6(const Tensor& x);                   ///< min(max(x, 0), 6)
+Tensor hardtanh(const Tensor& x, double low = -1, double high = 1);  ///< clamp whose derivative is 0 at the bounds
+Tensor hardsigmoid(const Tensor& x);                                 ///< relu6(x + 3)/6
+Tensor hardswish(const Tensor& x);                                   ///< x·relu6(x + 3)/6; Howard et al. 2019
+Tensor softsign(const Tensor& x);                                    ///< x/(1 + |x|)
+Tensor mish(const Tensor& x);                                        ///< x·tanh(softplus(x)); Misra 2019
+Tensor softshrink(const Tensor& x, double lambda = 0.5);             ///< x moved towards 0 by λ, 0 within
+Tensor hardshrink(const Tensor& x, double lambda = 0.5);             ///< x, 0 where |x| ≤ λ
+Tensor tanhshrink(const Tensor& x);                                  ///< x − tanh x
+Tensor silu(const Tensor& x);                                        ///< x·sigmoid(x); Elfwing et al. 2017
+Tensor gelu(const Tensor& x);                                        ///< x·Φ(x) by erf; Hendrycks & Gimpel 2016
+Tensor gelu_tanh(const Tensor& x);                                   ///< x/2·(1 + tanh(√(2/π)(x + 0.044715x³)))
+Tensor relu_squared(const Tensor& x);                                ///< max(x, 0)²; So et al. 2021
 /// min(max(x, low), high); the gradient passes at the bounds. NaN stays NaN. ValueError unless low ≤ high.
 Tensor clamp(const Tensor& x, double low, double high);
 Tensor floor(const Tensor& x);  ///< derivative 0
 Tensor ceil(const Tensor& x);   ///< derivative 0
 Tensor round(const Tensor& x);  ///< half to even; derivative 0
+Tensor trunc(const Tensor& x);  ///< towards 0; derivative 0
+Tensor frac(const Tensor& x);   ///< x − trunc x; derivative 1
+/// ln(x/(1 − x)), the inverse of sigmoid.
+Tensor logit(const Tensor& x);
+/// Replaces NaN, +inf and −inf; the gradient of a replaced element is 0.
+Tensor nan_to_num(const Tensor& x, double nan = 0, double posinf = 0, double neginf = 0);
 /// xᵖ; x⁰ is 1 with derivative 0.
 Tensor pow(const Tensor& x, double p);
 /// aᵇ with both derivatives; d/db at a = 0, b > 0 is 0.
@@ -57,6 +89,20 @@ Tensor mul(const Tensor& a, const Tensor& b);
 Tensor div(const Tensor& a, const Tensor& b);      ///< floating dtypes only
 Tensor maximum(const Tensor& a, const Tensor& b);  ///< ties share the gradient in halves; NaN wins
 Tensor minimum(const Tensor& a, const Tensor& b);
+Tensor atan2(const Tensor& y, const Tensor& x);      ///< the angle of (x, y); derivative 0 at the origin
+Tensor hypot(const Tensor& a, const Tensor& b);      ///< √(a² + b²) without overflow; derivative 0 at the origin
+Tensor fmod(const Tensor& a, const Tensor& b);       ///< a − b·trunc(a/b): the sign of a
+Tensor remainder(const Tensor& a, const Tensor& b);  ///< a − b·floor(a/b): the sign of b, as in Python; i64, too
+Tensor floor_divide(const Tensor& a,
+                    const Tensor& b);            ///< floor(a/b); i64, too (ValueError for a zero divisor); derivative 0
+Tensor xlogy(const Tensor& a, const Tensor& b);  ///< a·ln b, 0 where a = 0
+Tensor logaddexp(const Tensor& a, const Tensor& b);  ///< ln(eᵃ + eᵇ) without overflow
+Tensor copysign(const Tensor& a, const Tensor& b);   ///< |a| with the sign of b
+/// a + w·(b − a), all three with gradients.
+Tensor lerp(const Tensor& a, const Tensor& b, const Tensor& weight);
+Tensor lerp(const Tensor& a, const Tensor& b, double weight);
+/// x where x > 0, else weight·x; weight holds one number or one per channel (dim 1).
+Tensor prelu(const Tensor& x, const Tensor& weight);
 /// g·d, but 0 where g is 0 whatever d is: keeps masked gradients 0 beside an infinite factor.
 Tensor mul0(const Tensor& g, const Tensor& d);
 
@@ -69,6 +115,9 @@ Tensor div(const Tensor& a, double b);
 Tensor div(double a, const Tensor& b);
 Tensor maximum(const Tensor& a, double b);
 Tensor minimum(const Tensor& a, double b);
+Tensor fmod(const Tensor& a, double b);
+Tensor remainder(const Tensor& a, double b);
+Tensor floor_divide(const Tensor& a, double b);
 
 inline Tensor operator-(const Tensor& x) { return neg(x); }
 inline Tensor operator+(const Tensor& a, const Tensor& b) { return add(a, b); }
@@ -128,6 +177,7 @@ inline Tensor operator==(const Tensor& a, double b) { return equal(a, b); }
 inline Tensor operator!=(const Tensor& a, double b) { return not_equal(a, b); }
 Tensor isnan(const Tensor& x);
 Tensor isfinite(const Tensor& x);
+Tensor isinf(const Tensor& x);
 Tensor logical_not(const Tensor& x);                   ///< bool
 Tensor logical_and(const Tensor& a, const Tensor& b);  ///< bool
 Tensor logical_or(const Tensor& a, const Tensor& b);
@@ -141,6 +191,9 @@ Tensor where(const Tensor& condition, double a, const Tensor& b);
 Tensor masked_fill(const Tensor& x, const Tensor& mask, double value);
 /// The elements as another dtype; to bf16 rounds once, to bool is != 0, to i64 truncates. The gradient is converted back.
 Tensor to(const Tensor& x, DType dtype);
+/// The values of x with the gradient of y passed through unchanged to y: y + (x − y) without its derivative; shapes and dtypes equal.
+/// The straight-through estimator of Bengio et al. 2013: straight_through(round(y), y).
+Tensor straight_through(const Tensor& x, const Tensor& y);
 
 // ---------------------------------------------------------------- views and shape (ops/views.cpp)
 // Views share storage: reshape (where strides allow), view, flatten, transpose, permute, mT, expand, squeeze, unsqueeze, slice, select, split, chunk, unbind.
@@ -183,6 +236,28 @@ Tensor pad(const Tensor& x, int64_t dim, int64_t before, int64_t after, double v
 /// Zeros above (tril) or below (triu) the given diagonal of the last two dims.
 Tensor tril(const Tensor& x, int64_t diagonal = 0);
 Tensor triu(const Tensor& x, int64_t diagonal = 0);
+Tensor flip(const Tensor& x, const Dims& dims);
+/// Elements moved by `shifts[i]` along dims[i], those that leave come in at the other end.
+Tensor roll(const Tensor& x, const std::vector<int64_t>& shifts, const Dims& dims);
+Tensor movedim(const Tensor& x, int64_t from, int64_t to);
+/// The entries (i, i + offset) of dims dim0 and dim1 as a new last dim; a view.
+Tensor diagonal(const Tensor& x, int64_t offset = 0, int64_t dim0 = -2, int64_t dim1 = -1);
+/// The last dim laid on the given diagonal of a new square of zeros; the adjoint of diagonal.
+Tensor diag_embed(const Tensor& x, int64_t offset = 0);
+/// x copied repeats[d] times along each dim; more repeats than dims put new dims in front.
+Tensor repeat(const Tensor& x, const std::vector<int64_t>& repeats);
+/// Each slice along dim copied `repeats` times beside itself, or repeats[i] times (i64, one per slice).
+Tensor repeat_interleave(const Tensor& x, int64_t repeats, int64_t dim);
+Tensor repeat_interleave(const Tensor& x, const Tensor& repeats, int64_t dim);
+/// Grids of the given vectors, indexed ij: out[k][i₀, i₁, …] = xs[k][i_k].
+Tensors meshgrid(std::span<const Tensor> xs);
+/// The view of x's storage with these sizes and strides (in elements), beginning `offset` elements after x's first element.
+/// Elements that lie on one another add up their gradients. ShapeError where the view leaves the storage.
+Tensor as_strided(const Tensor& x, const Shape& shape, const std::vector<int64_t>& strides, int64_t offset = 0);
+/// Windows of `size` every `step` along dim, as a new last dim; a view.
+Tensor unfold(const Tensor& x, int64_t dim, int64_t size, int64_t step);
+/// unfold's adjoint: sums the windows back into a dim of `length`.
+Tensor fold(const Tensor& windows, int64_t dim, int64_t length, int64_t step);
 
 // ---------------------------------------------------------------- reductions (ops/reduce.cpp)
 // dims: any set, negative counts from the end, empty means all. keepdim keeps them as size 1.
@@ -208,12 +283,46 @@ Tensor norm(const Tensor& x, const Dims& dims = {}, bool keepdim = false);
 /// ln Σ eˣ; −inf with gradient 0 where all are −inf.
 Tensor logsumexp(const Tensor& x, const Dims& dims = {}, bool keepdim = false);
 Tensor cumsum(const Tensor& x, int64_t dim);
+Tensor cumprod(const Tensor& x, int64_t dim);
+Tensor logcumsumexp(const Tensor& x, int64_t dim);
+/// {values, indices (i64)}: the largest (smallest) so far along dim; the latest of equal elements counts and takes the gradient, as in PyTorch.
+std::array<Tensor, 2> cummax(const Tensor& x, int64_t dim);
+std::array<Tensor, 2> cummin(const Tensor& x, int64_t dim);
+/// Product; exact gradients with any number of zeros.
+Tensor prod(const Tensor& x, const Dims& dims = {}, bool keepdim = false);
+/// Σ(x − mean)²/(n − correction); two passes, so no cancellation. NaN where n ≤ correction.
+Tensor var(const Tensor& x, const Dims& dims = {}, bool keepdim = false, double correction = 1);
+/// √var; gradient 0 where it is 0.
+Tensor std(const Tensor& x, const Dims& dims = {}, bool keepdim = false, double correction = 1);
+/// (Σ|x|ᵖ)^(1/p), p ≥ 0 or ±inf (largest, smallest |x|; ties share), p = 0 counts; no overflow before the root; gradient 0 at 0.
+Tensor norm(const Tensor& x, double p, const Dims& dims = {}, bool keepdim = false);
+/// x/max(‖x‖ₚ, eps) along dim.
+Tensor normalize(const Tensor& x, double p = 2, int64_t dim = -1, double eps = 1e-12);
+Tensor count_nonzero(const Tensor& x, const Dims& dims = {});  ///< i64
+/// {values, indices} of the middle element along dim, the lower one of two; NaN first. The element takes the gradient.
+std::array<Tensor, 2> median(const Tensor& x, int64_t dim, bool keepdim = false);
+Tensor median(const Tensor& x);
+/// The q-quantile, 0 ≤ q ≤ 1, linear between neighbours; gradients to the two.
+Tensor quantile(const Tensor& x, double q, int64_t dim, bool keepdim = false);
+
+// ---------------------------------------------------------------- sorting (ops/sort.cpp)
+// Stable: equal elements keep their order. NaN counts as larger than every number. Values carry the gradient, indices are i64.
+
+/// {values, indices} along dim.
+std::array<Tensor, 2> sort(const Tensor& x, int64_t dim = -1, bool descending = false);
+Tensor argsort(const Tensor& x, int64_t dim = -1, bool descending = false);
+/// {values, indices} of the k largest (smallest) along dim, in order, earlier ones first among equals.
+std::array<Tensor, 2> topk(const Tensor& x, int64_t k, int64_t dim = -1, bool largest = true);
+/// {values, indices} of the k-th smallest along dim, k from 1.
+std::array<Tensor, 2> kthvalue(const Tensor& x, int64_t k, int64_t dim = -1, bool keepdim = false);
+/// Where in the ascending last dim of `sorted` each value belongs (i64): before equal elements, with `right` after them. Leading dims match, or sorted has rank 1.
+Tensor searchsorted(const Tensor& sorted, const Tensor& values, bool right = false);
 
 // ---------------------------------------------------------------- indexing (ops/index.cpp)
 // Indices are i64; out of range is an IndexError naming position and value. Repeated targets add up in a fixed order.
 
-/// Rows of table (V, D) at ids (any shape): ids.shape + [D].
-Tensor embedding(const Tensor& table, const Tensor& ids);
+/// Rows of table (V, D) at ids (any shape): ids.shape + [D]. Row padding_idx, if given, gets no gradient.
+Tensor embedding(const Tensor& table, const Tensor& ids, std::optional<int64_t> padding_idx = {});
 /// out[i][j] = x[index[i][j]][j] along dim 0, and so on; index has x's rank and fits inside x in the other dims.
 Tensor gather(const Tensor& x, int64_t dim, const Tensor& index);
 /// x with src added at index along dim; src has index's shape; the adjoint of gather.
@@ -223,6 +332,42 @@ Tensor index_select(const Tensor& x, int64_t dim, const Tensor& index);
 /// x with the slices of src added at index along dim; the adjoint of index_select.
 Tensor index_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src);
 Tensor one_hot(const Tensor& ids, int64_t classes, DType dtype = DType::i64);
+/// x with src put at index along dim; of several that meet, the last in row-major order stays and takes the gradient.
+Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src);
+/// gather with x and index broadcast in the dims other than dim.
+Tensor take_along_dim(const Tensor& x, const Tensor& index, int64_t dim);
+
+/// One place of index(): all of a dim, one number, a slice, an i64 tensor (they broadcast together) or a bool mask.
+struct Index {
+  enum class Kind : uint8_t { all, number, range, tensor } kind = Kind::all;
+  int64_t number = 0;
+  std::optional<int64_t> start = {}, stop = {};
+  int64_t step = 1;
+  Tensor tensor = {};
+  Index() = default;                                   // all of the dim
+  Index(int64_t i) : kind(Kind::number), number(i) {}  // NOLINT(google-explicit-constructor): spelled in lists
+  Index(int i) : Index(int64_t{i}) {}                  // NOLINT(google-explicit-constructor)
+  Index(Tensor t) : kind(Kind::tensor), tensor(std::move(t)) {}  // NOLINT(google-explicit-constructor)
+};
+inline Index all_of_dim() { return {}; }
+Index range(std::optional<int64_t> start, std::optional<int64_t> stop, int64_t step = 1);
+/// x[indices…] as NumPy has it: numbers and ranges are views; i64 tensors broadcast together and, if they stand side by side, their dims take the
+/// place of the first, else they come first; a bool tensor stands for the indices where it is true. Negative numbers count from the end.
+Tensor index(const Tensor& x, const std::vector<Index>& indices);
+/// x with `values` (broadcast) put where index() reads; `accumulate` adds, else the last of several that meet stays and takes the gradient.
+Tensor index_put(const Tensor& x, const std::vector<Index>& indices, const Tensor& values, bool accumulate = false);
+Tensor masked_select(const Tensor& x, const Tensor& mask);  ///< elements where mask (broadcast) is true, rank 1
+/// x with the elements where mask is true taken from src in order. ShapeError if src is too short.
+Tensor masked_scatter(const Tensor& x, const Tensor& mask, const Tensor& src);
+Tensor nonzero(const Tensor& x);  ///< (n, rank) i64: positions of the nonzero elements, row-major
+/// Counts of 0, 1, … in ids (i64, ≥ 0), at least min_length of them.
+Tensor bincount(const Tensor& ids, int64_t min_length = 0);
+
+/// Rows of x (N, …) reduced over equal segment ids (i64, (N), any order) into (segments, …): sums; means, 0 for an empty segment; largest elements, ties share
+/// the gradient evenly, −inf for an empty segment.
+Tensor segment_sum(const Tensor& x, const Tensor& ids, int64_t segments);
+Tensor segment_mean(const Tensor& x, const Tensor& ids, int64_t segments);
+Tensor segment_max(const Tensor& x, const Tensor& ids, int64_t segments);
 
 // ---------------------------------------------------------------- products (ops/matmul.cpp)
 
@@ -230,6 +375,47 @@ Tensor one_hot(const Tensor& ids, int64_t classes, DType dtype = DType::i64);
 Tensor matmul(const Tensor& a, const Tensor& b);
 /// x (…, in) · weight (out, in)ᵀ + bias (out). f32 parameters go with bf16 x: rounded for the product, their gradients f32.
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
+Tensor outer(const Tensor& a, const Tensor& b);  ///< (n), (m) → (n, m)
+Tensor dot(const Tensor& a, const Tensor& b);    ///< Σ aᵢbᵢ of two vectors
+/// Sums products over the dims of a and b named in pairs.
+Tensor tensordot(const Tensor& a, const Tensor& b, const Dims& dims_a, const Dims& dims_b);
+/// Einstein's sums: "ij,jk->ik", "bij,bjk", "…ii->…i" (three dots), repeated letters, no arrow for the letters met once in alphabetic order.
+/// ValueError naming the letter or operand at fault.
+Tensor einsum(std::string_view equation, std::span<const Tensor> xs);
+inline Tensor einsum(std::string_view equation, std::initializer_list<Tensor> xs) {
+  return einsum(equation, std::span<const Tensor>(xs.begin(), xs.size()));
+}
+/// yₖ = aᵀ Wₖ b + biasₖ for a (…, n), b (…, m), weight (k, n, m), bias (k).
+Tensor bilinear(const Tensor& a, const Tensor& b, const Tensor& weight, const Tensor& bias = {});
+Tensor trace(const Tensor& x);                                     ///< Σ of the diagonal of the last two dims
+Tensor kron(const Tensor& a, const Tensor& b);                     ///< Kronecker product of two matrices
+Tensor cross(const Tensor& a, const Tensor& b, int64_t dim = -1);  ///< vector product along a dim of size 3
+/// Distances ‖aᵢ − bⱼ‖ₚ of rows: (…, n, d), (…, m, d) → (…, n, m), p = 1 or 2; gradient 0 at distance 0.
+Tensor cdist(const Tensor& a, const Tensor& b, double p = 2);
+/// a·b/(max(‖a‖, eps)·max(‖b‖, eps)) along dim.
+Tensor cosine_similarity(const Tensor& a, const Tensor& b, int64_t dim = -1, double eps = 1e-8);
+
+// ---------------------------------------------------------------- linear algebra (ops/linalg.cpp, through LAPACK)
+// Square or tall matrices in the last two dims, f32 and f64; leading dims are a batch. A singular matrix, one that is not positive definite and the
+// like are a ValueError naming the place in the batch.
+
+/// A⁻¹b for b (…, n, k). Like matmul, b of rank 1 is a vector.
+Tensor solve(const Tensor& a, const Tensor& b);
+/// A⁻¹b reading one triangle of A only.
+Tensor solve_triangular(const Tensor& a, const Tensor& b, bool upper, bool unit_diagonal = false);
+Tensor inverse(const Tensor& a);
+/// L with LLᵀ = A, reading the lower triangle; the gradient is symmetric.
+Tensor cholesky(const Tensor& a);
+std::array<Tensor, 2> qr(
+    const Tensor& a);  ///< reduced {Q, R} for (…, m, n) of full rank; R's diagonal is ≥ 0; gradient for m ≥ n
+/// {eigenvalues ascending, eigenvectors in columns} of symmetric A, reading the lower triangle. Vectors have no sign of their own: gradients mean something for
+/// functions that do not depend on it. AutogradError in backward where values coincide and vectors are used.
+std::array<Tensor, 2> eigh(const Tensor& a);
+/// Reduced {U, S descending, Vᵀ}; gradients as for eigh, and S > 0 where U and V are used.
+std::array<Tensor, 3> svd(const Tensor& a);
+Tensor det(const Tensor& a);
+std::array<Tensor, 2> slogdet(
+    const Tensor& a);  ///< {sign, ln|det|}; the sign has derivative 0; a singular A gives {0, −inf}
 
 // ---------------------------------------------------------------- softmax, norms, losses
 
@@ -242,11 +428,28 @@ Tensor layer_norm(const Tensor& x, const Tensor& weight = {}, const Tensor& bias
 /// x/√(mean(x²) + eps)·weight over the last dim; Zhang & Sennrich 2019. Sums in f32 for bf16 x; the result has x's dtype.
 Tensor rms_norm(const Tensor& x, const Tensor& weight = {}, double eps = 1e-5);
 
+/// (x − mean)/√(var + eps)·weight + bias over dims other than dim 1 (channels) of x (B, C, …): with `training` over the batch, else by running_mean and
+/// running_var (C). Training updates both in place: (1 − momentum)·old + momentum·new, the variance unbiased. Ioffe & Szegedy 2015.
+struct BatchNormOptions {
+  bool training = false;
+  double momentum = 0.1;
+  double eps = 1e-5;
+};
+Tensor batch_norm(const Tensor& x, Tensor running_mean, Tensor running_var, const Tensor& weight = {},
+                  const Tensor& bias = {}, BatchNormOptions options = {});
+/// Normalises each sample over groups of channels of x (B, C, …); weight and bias (C). Wu & He 2018.
+Tensor group_norm(const Tensor& x, int64_t groups, const Tensor& weight = {}, const Tensor& bias = {},
+                  double eps = 1e-5);
+/// group_norm with one channel a group; Ulyanov et al. 2016.
+Tensor instance_norm(const Tensor& x, const Tensor& weight = {}, const Tensor& bias = {}, double eps = 1e-5);
+
 enum class Reduction { none, sum, mean };
 inline constexpr int64_t no_ignore_index = INT64_MIN;
 struct CrossEntropyOptions {
   int64_t ignore_index = -100;  ///< rows with this target have loss 0 and gradient 0
   Reduction reduction = Reduction::mean;
+  double label_smoothing = 0;  ///< the target is (1 − s)·one-hot + s/V; Szegedy et al. 2016
+  Tensor weight = {};          ///< (V): each row's loss times weight[target]; the mean divides by the weights' sum
 };
 /// −ln softmax(logits)[target] for logits (…, V) and targets (…) i64, by logsumexp. The mean is over kept rows; over none it is 0.
 /// IndexError naming position and value for a target outside [0, V). The result has the logits' dtype; bf16 rows are summed in f32.
@@ -257,6 +460,84 @@ Tensor nll_loss(const Tensor& log_probs, const Tensor& targets, CrossEntropyOpti
 Tensor mse_loss(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean);
 /// max(x, 0) − x·t + ln(1 + e^(−|x|)); the shapes must be equal.
 Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean);
+/// −t·ln p − (1 − t)·ln(1 − p) with the logarithms held at −100 or more, as PyTorch has it.
+Tensor binary_cross_entropy(const Tensor& p, const Tensor& target, Reduction reduction = Reduction::mean);
+Tensor l1_loss(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean);
+/// d²/2 where |d| ≤ delta, else delta·(|d| − delta/2); Huber 1964.
+Tensor huber_loss(const Tensor& x, const Tensor& target, double delta = 1, Reduction reduction = Reduction::mean);
+/// huber_loss/beta; l1_loss at beta 0.
+Tensor smooth_l1_loss(const Tensor& x, const Tensor& target, double beta = 1, Reduction reduction = Reduction::mean);
+/// Σ t·(ln t − log_q), 0 where t = 0; the mean divides by x.size(0) (batchmean), the only one that is the divergence.
+Tensor kl_div(const Tensor& log_q, const Tensor& target, Reduction reduction = Reduction::mean);
+/// max(0, 1 − t·x) for targets ±1.
+Tensor hinge_loss(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean);
+/// (ln v + (x − μ)²/v)/2 for a variance v > 0, held at eps or more; Nix & Weigend 1994.
+Tensor gaussian_nll_loss(const Tensor& mean, const Tensor& target, const Tensor& variance, double eps = 1e-6,
+                         Reduction reduction = Reduction::mean);
+/// softmax((logits + Gumbel noise)/tau) along dim; `hard` gives one-hot values with the soft gradient. Jang et al. 2017. The noise is a function of a ticket.
+Tensor gumbel_softmax(const Tensor& logits, double tau = 1, bool hard = false, int64_t dim = -1);
+
+// ---------------------------------------------------------------- convolution and pooling (ops/conv.cpp, pool.cpp, interpolate.cpp)
+// x is (B, C, L) or (B, C, H, W); a pair holds one number per spatial dim, both used for 2-d, the second ignored for 1-d.
+
+struct Pair {
+  int64_t h = 0, w = 0;
+  constexpr Pair(int64_t both) : h(both), w(both) {}  // NOLINT(google-explicit-constructor): stride = 2 means both
+  constexpr Pair(int64_t rows, int64_t columns) : h(rows), w(columns) {}
+};
+struct ConvOptions {
+  Pair stride = 1, padding = 0, dilation = 1;
+  int64_t groups = 1;
+  Pair output_padding = 0;  ///< transposed only
+};
+/// Cross-correlation of x with weight (out, C/groups, K) + bias (out); as PyTorch's conv1d.
+Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, ConvOptions options = {});
+/// The same with weight (out, C/groups, Kh, Kw).
+Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, ConvOptions options = {});
+/// The gradient of conv1d by its input as an op: weight (C, out/groups, K).
+Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, ConvOptions options = {});
+Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, ConvOptions options = {});
+
+struct PoolOptions {
+  std::optional<Pair> stride = {};  ///< the window's size unless given
+  Pair padding = 0;                 ///< at most half the window
+  Pair dilation = 1;                ///< max pooling only
+  bool count_include_pad = true;    ///< average pooling: padding counts as zeros
+  bool ceil_mode = false;
+};
+/// The first largest of a window takes the gradient; padding never wins; NaN does.
+Tensor max_pool1d(const Tensor& x, int64_t window, PoolOptions options = {});
+Tensor max_pool2d(const Tensor& x, Pair window, PoolOptions options = {});
+Tensor avg_pool1d(const Tensor& x, int64_t window, PoolOptions options = {});
+Tensor avg_pool2d(const Tensor& x, Pair window, PoolOptions options = {});
+/// Output i averages (or takes the largest of) inputs floor(i·L/out) … ceil((i + 1)·L/out).
+Tensor adaptive_avg_pool1d(const Tensor& x, int64_t out);
+Tensor adaptive_avg_pool2d(const Tensor& x, Pair out);
+Tensor adaptive_max_pool1d(const Tensor& x, int64_t out);
+Tensor adaptive_max_pool2d(const Tensor& x, Pair out);
+enum class Interpolation { nearest, bilinear };  ///< bilinear is linear for (B, C, L)
+/// x resized to `size` pixels; PyTorch's pixel centres (align_corners = false) unless asked.
+Tensor interpolate(const Tensor& x, Pair size, Interpolation mode = Interpolation::nearest, bool align_corners = false);
+
+// ---------------------------------------------------------------- recurrent (ops/recurrent.cpp)
+// Gates in PyTorch's order; w_ih (gates·H, in), w_hh (gates·H, H), biases (gates·H) may be undefined. Sequences x are (T, B, in).
+
+/// tanh (or relu) of x·w_ihᵀ + b_ih + h·w_hhᵀ + b_hh; Elman 1990.
+Tensor rnn_cell(const Tensor& x, const Tensor& h, const Tensor& w_ih, const Tensor& w_hh, const Tensor& b_ih = {},
+                const Tensor& b_hh = {}, bool relu = false);
+/// {h', c'}; gates i, f, g, o; Hochreiter & Schmidhuber 1997.
+std::array<Tensor, 2> lstm_cell(const Tensor& x, const Tensor& h, const Tensor& c, const Tensor& w_ih,
+                                const Tensor& w_hh, const Tensor& b_ih = {}, const Tensor& b_hh = {});
+/// h'; gates r, z, n, the reset gate applied to the product as in PyTorch; Cho et al. 2014.
+Tensor gru_cell(const Tensor& x, const Tensor& h, const Tensor& w_ih, const Tensor& w_hh, const Tensor& b_ih = {},
+                const Tensor& b_hh = {});
+/// A whole sequence, fused: {outputs (T, B, H), last h (B, H)}; for the LSTM also last c.
+std::array<Tensor, 2> rnn(const Tensor& x, const Tensor& h, const Tensor& w_ih, const Tensor& w_hh,
+                          const Tensor& b_ih = {}, const Tensor& b_hh = {}, bool relu = false);
+std::array<Tensor, 3> lstm(const Tensor& x, const Tensor& h, const Tensor& c, const Tensor& w_ih, const Tensor& w_hh,
+                           const Tensor& b_ih = {}, const Tensor& b_hh = {});
+std::array<Tensor, 2> gru(const Tensor& x, const Tensor& h, const Tensor& w_ih, const Tensor& w_hh,
+                          const Tensor& b_ih = {}, const Tensor& b_hh = {});
 
 // ---------------------------------------------------------------- attention and rotary positions
 
