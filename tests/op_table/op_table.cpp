@@ -4,16 +4,16 @@ namespace tapestry::op_table {
 
 std::span<const Family> families() {
   static const Family list[] = {
-      {"Pointwise, one operand", pointwise_rows()},
-      {"Pointwise, several operands", binary_rows()},
-      {"Views", view_rows()},
-      {"Splitting, joining and padding", join_rows()},
-      {"Reductions", reduce_rows()},
-      {"Indexing", index_rows()},
-      {"Products", matmul_rows()},
-      {"Softmax and norms", norm_rows()},
-      {"Losses", loss_rows()},
-      {"Rotary positions, attention, SwiGLU, dropout", attention_rows()},
+      {"Pointwise, one operand", pointwise_rows(), "pointwise_rows.cpp"},
+      {"Pointwise, several operands", binary_rows(), "binary_rows.cpp"},
+      {"Views", view_rows(), "view_rows.cpp"},
+      {"Splitting, joining and padding", join_rows(), "join_rows.cpp"},
+      {"Reductions", reduce_rows(), "reduce_rows.cpp"},
+      {"Indexing", index_rows(), "index_rows.cpp"},
+      {"Products", matmul_rows(), "matmul_rows.cpp"},
+      {"Softmax and norms", norm_rows(), "norm_rows.cpp"},
+      {"Losses", loss_rows(), "loss_rows.cpp"},
+      {"Rotary positions, attention, SwiGLU, dropout", attention_rows(), "attention_rows.cpp"},
   };
   return list;
 }

@@ -23,6 +23,7 @@ std::span<const OpRow> attention_rows();
 struct Family {
   const char* title;
   std::span<const OpRow> rows;
+  const char* file;  ///< of the rows
 };
 /// All families, in the order of ops.h.
 std::span<const Family> families();

@@ -20,11 +20,17 @@ std::string dtypes_of(const OpRow& row) {
   return std::string("f64 f32") + (row.no_bf16 == nullptr ? " bf16" : "") + (row.i64 ? " i64" : "");
 }
 
-std::string derivatives_of(const OpRow& row) {
+std::string first_of(const OpRow& row) {
   if (!row.differentiable) return "none";
-  if (row.zero_derivative) return "0";
-  if (row.no_gradgradcheck != nullptr) return std::string("first (second: ") + row.no_gradgradcheck + ")";
-  return "first, second";
+  return row.zero_derivative ? "0" : "checked";
+}
+
+std::string second_of(const OpRow& row) {
+  return row.no_gradgradcheck != nullptr ? row.no_gradgradcheck : first_of(row);
+}
+
+std::string strided_of(const OpRow& row) {
+  return row.no_expanded == nullptr ? "all" : std::string("not expanded: ") + row.no_expanded;
 }
 
 }  // namespace
@@ -45,20 +51,24 @@ std::string page() {
       "Written by `tapestry_docs` from the op table (`tests/op_table/`); a test fails where this page is stale.\n\n"
       "*y* is the result, *g* the gradient that arrives at it; the gradients of several inputs stand in their order. A "
       "result differs from\n"
-      "exact arithmetic on the rounded inputs by at most bound · max(1, |y|); i64 is exact. *Derivatives* says which "
-      "are compared with finite\n"
-      "differences. Every row is also checked on transposed, stepped, offset, reversed and expanded inputs, without "
+      "exact arithmetic on the rounded inputs by at most bound · max(1, |y|); i64 is exact. *First* and *second* "
+      "derivatives are checked\n"
+      "against finite differences, 0 everywhere, or none (the op refuses an input that requires a gradient, or gives "
+      "integers). *Strided*: the\n"
+      "layouts tried, which are transposed, stepped, offset, reversed and expanded inputs. Every row also runs without "
       "elements, at 1, 2 and 4\n"
-      "threads for equal bits, and forward over reverse.\n";
+      "threads for equal bits, and forward over reverse (`tests/test_op_table.cpp`, `tests/test_op_gradients.cpp`).\n";
   for (const Family& family : families()) {
     text += fmt::format(
-        "\n## {}\n\n| op | y | gradient | dtypes | bound f64, f32, bf16 | derivatives |\n|---|---|---|---|---|---|\n",
-        family.title);
+        "\n## {}\n\nTested by the rows of `tests/op_table/{}`.\n\n"
+        "| op | y | gradient | dtypes | bound f64, f32, bf16 | first | second | strided "
+        "|\n|---|---|---|---|---|---|---|---|\n",
+        family.title, family.file);
     for (const OpRow& row : family.rows) {
       const Texts t = texts_of(row);
-      text +=
-          fmt::format("| `{}` | {} | {} | {} | {:.0e}, {:.0e}, {:.0e} | {} |\n", row.name, cell(t.formula), cell(t.vjp),
-                      dtypes_of(row), row.bounds.f64, row.bounds.f32, row.bounds.bf16, derivatives_of(row));
+      text += fmt::format("| `{}` | {} | {} | {} | {:.0e}, {:.0e}, {:.0e} | {} | {} | {} |\n", row.name,
+                          cell(t.formula), cell(t.vjp), dtypes_of(row), row.bounds.f64, row.bounds.f32, row.bounds.bf16,
+                          first_of(row), second_of(row), strided_of(row));
     }
   }
   return text;
