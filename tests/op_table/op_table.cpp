@@ -13,6 +13,7 @@ std::span<const Family> families() {
       {"Products", matmul_rows(), "matmul_rows.cpp"},
       {"Softmax and norms", norm_rows(), "norm_rows.cpp"},
       {"Losses", loss_rows(), "loss_rows.cpp"},
+      {"Recurrent layers", recurrent_rows(), "recurrent_rows.cpp"},
       {"Rotary positions, attention, SwiGLU, dropout", attention_rows(), "attention_rows.cpp"},
   };
   return list;

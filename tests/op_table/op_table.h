@@ -19,6 +19,7 @@ std::span<const OpRow> matmul_rows();
 std::span<const OpRow> norm_rows();
 std::span<const OpRow> loss_rows();
 std::span<const OpRow> attention_rows();
+std::span<const OpRow> recurrent_rows();
 
 struct Family {
   const char* title;

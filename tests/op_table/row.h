@@ -52,7 +52,7 @@ constexpr Input mask(N... sizes) {
 }
 inline constexpr Input undefined = {Kind::undefined, 0, {}, 0, 0};
 
-inline constexpr int max_inputs = 4, max_samples = 6, max_errors = 3;
+inline constexpr int max_inputs = 7, max_samples = 6, max_errors = 3;
 
 /// The inputs of one call, and numbers for the op's attributes: dims, sizes, flags.
 struct Sample {
