@@ -101,6 +101,7 @@ void accumulate_leaf(Leaf& leaf, Tensor g) {
   } else {
     grad = add_grads(grad, g);
   }
+  grad.body()->storage->mark(MemoryKind::gradient);
 }
 
 }  // namespace tapestry

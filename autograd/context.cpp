@@ -3,6 +3,7 @@
 #include "error.h"
 #include "factory.h"
 #include "grad_mode.h"
+#include "observer.h"
 #include "walk.h"
 
 namespace tapestry {
@@ -20,6 +21,7 @@ void Context::save_one(const Tensor& tensor) {
   if (tensor.defined()) {
     s.tensor = tensor.body()->edge ? tensor.detach() : tensor;
     s.version = tensor.version();
+    tensor.body()->storage->mark(MemoryKind::saved);
     for (size_t i = 0; i < node_->inputs.size() && s.input < 0; ++i)
       if (node_->inputs[i] && tensor.body()->edge && node_->inputs[i].node == tensor.body()->edge.node &&
           node_->inputs[i].output_nr == tensor.body()->edge.output_nr)
@@ -73,7 +75,8 @@ Tensor Context::grad_or_zeros(std::span<const Tensor> gs, int i) const {
 
 std::optional<GradDestination> Context::grad_destination(int i) const {
   const Edge& edge = node_->inputs[static_cast<size_t>(i)];
-  if (walk_ == nullptr || grad_enabled() || !edge || !edge.node->is_leaf() || !walk_->adds_directly(*edge.node))
+  if (walk_ == nullptr || grad_enabled() || detail::observer != nullptr || !edge || !edge.node->is_leaf() ||
+      !walk_->adds_directly(*edge.node))
     return {};
   auto& leaf = static_cast<Leaf&>(*edge.node);
   std::unique_lock lock(leaf.mutex, std::try_to_lock);

@@ -5,17 +5,19 @@
 #include "accumulate.h"
 #include "error.h"
 #include "grad_mode.h"
+#include "observer.h"
 #include "scope.h"
 #include "walk.h"
 
 namespace tapestry {
 
 Walk::Walk(std::span<const Edge> roots, std::span<const Edge> targets, bool accumulates, bool retain_graph,
-           bool create_graph)
+           bool create_graph, bool stop_at_targets)
     : has_targets_(!targets.empty()),
       accumulates_(accumulates),
       retain_graph_(retain_graph),
-      create_graph_(create_graph) {
+      create_graph_(create_graph),
+      stop_at_targets_(stop_at_targets) {
   table_.resize(64);
   for (const Edge& root : roots) kept_.push_back(root.node);
   for (const Edge& target : targets) kept_.push_back(target.node);
@@ -77,6 +79,7 @@ void Walk::collect(std::span<const Edge> roots, std::span<const Edge> targets) {
   while (!stack.empty()) {
     Node* node = stack.back();
     stack.pop_back();
+    if (stop_at_targets_ && slots_[static_cast<size_t>(find(node))].target) continue;
     for (const Edge& edge : node->inputs) reach(edge);
   }
   order_.resize(slots_.size());
@@ -103,7 +106,7 @@ void Walk::mark_needed() {
   // Each edge into a leaf is one contribution to come.
   for (const int64_t i : order_) {
     const Slot& slot = slots_[static_cast<size_t>(i)];
-    if (!slot.needed) continue;
+    if (!slot.needed || stops_at(slot)) continue;
     for (const Edge& edge : slot.node->inputs)
       if (edge && edge.node->is_leaf()) {
         const int64_t s = find(edge.node.get());
@@ -142,9 +145,17 @@ void Walk::run(std::span<const Edge> roots, std::span<const Tensor> upstream) {
     if (!slots_[static_cast<size_t>(order_[i])].node->is_leaf()) step(order_[i]);
 }
 
+Grads Walk::run_rule(Node& node, Grads gs) const {
+  if (detail::observer == nullptr) return node.backward(*this, std::move(gs));
+  detail::tell([&](Observer& o) { o.before_backward(node, gs); });
+  Grads in = node.backward(*this, gs);
+  detail::tell([&](Observer& o) { o.on_backward(node, gs, in); });
+  return in;
+}
+
 void Walk::step(int64_t s) {
   Slot& slot = slots_[static_cast<size_t>(s)];
-  if (!slot.needed) return;
+  if (!slot.needed || stops_at(slot)) return;
   Node& node = *slot.node;
   const Scope scope(node.path);
   lent_.clear();
@@ -163,7 +174,7 @@ void Walk::step(int64_t s) {
       Grads gs = slot.target ? slot.grads : std::move(slot.grads);
       if (!slot.target) slot.grads.clear();
       gs.resize(node.outputs.size());
-      in = node.backward(*this, std::move(gs));
+      in = run_rule(node, std::move(gs));
       if (in.size() != node.inputs.size())
         fail<AutogradError>("{}: backward returned {} gradients for {} inputs", node.name(), in.size(),
                             node.inputs.size());
@@ -195,7 +206,7 @@ void Walk::deliver(const Edge& edge, Tensor g, const Node* from, int input) {
     }
   }
   if (!edge.node->is_leaf() || --slot.pending > 0 || slot.grads.empty()) return;
-  arrived(slot);
+  if (!stops_at(slot)) arrived(slot);
   if (accumulates_ && slot.grads[0].defined())
     accumulate_leaf(static_cast<Leaf&>(*slot.node), std::move(slot.grads[0]));
 }

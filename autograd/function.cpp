@@ -40,6 +40,7 @@ void save_inputs(Node& node, std::span<const Tensor* const> inputs) {
     if (inputs[i]->defined()) {
       s.tensor = inputs[i]->body()->edge ? inputs[i]->detach() : *inputs[i];
       s.version = inputs[i]->version();
+      s.tensor.body()->storage->mark(MemoryKind::saved);
       s.input = static_cast<int>(i);
     }
     node.saved.push_back(std::move(s));
@@ -67,6 +68,10 @@ void finish(Node& node, std::span<const Tensor* const> inputs, std::span<Tensor>
     y.body()->edge = Edge{Ref<Node>(&node), static_cast<int>(i)};
     y.body()->recorded_version = y.version();
   }
+}
+
+void observe_forward(std::string_view op, std::span<const Tensor* const> inputs, std::span<const Tensor> outputs) {
+  tell([&](Observer& o) { o.on_forward(op, inputs, outputs); });
 }
 
 namespace {

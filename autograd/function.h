@@ -8,6 +8,7 @@
 
 #include "context.h"
 #include "grad_mode.h"
+#include "observer.h"
 
 namespace tapestry {
 
@@ -149,10 +150,16 @@ namespace detail {
 /// The path of every apply(): forward(op, context) runs the op, on a node where an input needs a gradient.
 template <class Op, class Forward>
 auto run(Op op, std::span<const Tensor* const> inputs, const Forward& forward) {
-  Context nothing;
-  if (!wants_record(inputs)) return forward(op, nothing);
+  const auto unrecorded = [&] {
+    Context nothing;
+    auto result = forward(op, nothing);
+    if (observer != nullptr) [[unlikely]]
+      observe_forward(op.name, inputs, as_span(result));
+    return result;
+  };
+  if (!wants_record(inputs)) return unrecorded();
   if constexpr (!HasBackward<Op> && !HasComposite<Op>) {
-    return without_derivative<Op>(forward(op, nothing));
+    return without_derivative<Op>(unrecorded());
   } else {
     auto* made = new OpNode<Op>(std::move(op));
     const Ref<Node> node(made);
@@ -164,6 +171,8 @@ auto run(Op op, std::span<const Tensor* const> inputs, const Forward& forward) {
       return forward(made->op, c);
     }();
     finish(*made, inputs, as_span(result));
+    if (observer != nullptr) [[unlikely]]
+      observe_forward(made->op.name, inputs, as_span(result));
     return result;
   }
 }

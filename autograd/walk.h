@@ -12,8 +12,9 @@ namespace tapestry {
 class Walk {
  public:
   /// Collects the tape of `roots`. With `targets` (grad), only nodes on a path to one of them are needed and nothing is added to .grad.
+  /// `stop_at_targets`: a target counts as an independent variable, whatever it was computed from, and its hooks are left to the walk that asked.
   Walk(std::span<const Edge> roots, std::span<const Edge> targets, bool accumulates, bool retain_graph,
-       bool create_graph);
+       bool create_graph, bool stop_at_targets = false);
 
   /// Delivers the upstream gradients and runs the tape in reverse.
   void run(std::span<const Edge> roots, std::span<const Tensor> upstream);
@@ -50,12 +51,14 @@ class Walk {
   void step(int64_t slot);
   void deliver(const Edge& edge, Tensor gradient, const Node* from, int input);
   void arrived(Slot& slot);
+  [[nodiscard]] bool stops_at(const Slot& slot) const { return stop_at_targets_ && slot.target; }
+  Grads run_rule(Node& node, Grads grad_outputs) const;
   [[nodiscard]] bool is_lent(int input, const Tensor& grad) const;
 
   std::vector<Slot> slots_;
   std::vector<int64_t> table_;  ///< slot + 1, 0 where free
   std::vector<int64_t> order_;  ///< slots sorted by seq
-  bool has_targets_, accumulates_, retain_graph_, create_graph_;
+  bool has_targets_, accumulates_, retain_graph_, create_graph_, stop_at_targets_;
   struct Lent {
     int input;
     const TensorBody* grad;

@@ -20,11 +20,15 @@ Tensor copy_of(const Tensor& x) {
 }  // namespace detail
 
 Parameter::Parameter(const Tensor& data) : Tensor(data.defined() && !data.is_leaf() ? data.detach() : data) {
-  if (defined()) requires_grad_();
+  if (!defined()) return;
+  requires_grad_();
+  body()->storage->mark(MemoryKind::parameter);
 }
 
 Parameter::Parameter(const Parameter& other) : Tensor(detail::copy_of(other)) {
-  if (defined()) requires_grad_(other.requires_grad());
+  if (!defined()) return;
+  requires_grad_(other.requires_grad());
+  body()->storage->mark(MemoryKind::parameter);
 }
 
 // ---- visiting

@@ -69,6 +69,7 @@ void StateReader::tensor(const std::string& key, const Tensor& param, bool requi
     return;
   }
   value = empty(param.shape(), dtype);
+  value.body()->storage->mark(MemoryKind::optimizer);
   value.copy_(*t);
 }
 

@@ -41,6 +41,7 @@ void prepare_state(const char* rule, const char* field, Tensor& state, const Ten
     fail<DTypeError>("{}: {} {} of the parameter {} must be {}", rule, field, state.describe(), param.describe(),
                      name_of(dtype));
   state = dense(state);
+  state.body()->storage->mark(MemoryKind::optimizer);
 }
 
 }  // namespace tapestry::detail

@@ -9,7 +9,9 @@
 namespace tapestry {
 
 KeyValueCache::LayerStore::LayerStore(const Shape& shape, DType dtype)
-    : keys_(empty(shape, dtype)), values_(empty(shape, dtype)) {}
+    : keys_(empty(shape, dtype)), values_(empty(shape, dtype)) {
+  for (const Tensor& t : {keys_, values_}) t.body()->storage->mark(MemoryKind::cache);
+}
 
 std::array<Tensor, 2> KeyValueCache::LayerStore::extend(const Tensor& keys, const Tensor& values) {
   if (grad_enabled() && (keys.requires_grad() || values.requires_grad()))
