@@ -1,16 +1,12 @@
 // Finite-difference tests of derivatives: gradcheck for the first, gradgradcheck for the second.
 // Not a way to compute gradients: it calls the function hundreds of times. docs/gradcheck.md says how to read a report.
-// Next: jacobian.h, gradcheck.cpp.
+// Next: probe.h, gradcheck.cpp.
 #pragma once
 
-#include <array>
-#include <concepts>
-#include <functional>
-#include <span>
 #include <string>
 #include <vector>
 
-#include "../tensor.h"
+#include "tensor_function.h"
 
 namespace tapestry {
 
@@ -33,37 +29,6 @@ struct GradcheckResult {
   int input = -1, output = -1;  ///< the worst entry, where there is one
   double analytic = 0, numeric = 0;
   explicit operator bool() const { return ok; }
-};
-
-/// Any callable from tensors to tensors: it takes a span or a vector of tensors, or one to three tensors, and returns a tensor or a list of them.
-/// It must be pure: the same inputs give the same outputs.
-class TensorFunction {
- public:
-  template <class F>
-  requires(!std::same_as<std::remove_cvref_t<F>, TensorFunction>)
-      TensorFunction(F f)  // NOLINT(google-explicit-constructor): written as a lambda at the call
-      : call_([f = std::move(f)](std::span<const Tensor> xs) {
-          if constexpr (std::invocable<const F&, std::span<const Tensor>>) {
-            return listed(f(xs));
-          } else if constexpr (std::invocable<const F&, const std::vector<Tensor>&>) {
-            return listed(f(std::vector<Tensor>(xs.begin(), xs.end())));
-          } else if constexpr (std::invocable<const F&, const Tensor&>) {
-            return listed(f(xs[0]));
-          } else if constexpr (std::invocable<const F&, const Tensor&, const Tensor&>) {
-            return listed(f(xs[0], xs[1]));
-          } else {
-            return listed(f(xs[0], xs[1], xs[2]));
-          }
-        }) {}
-  std::vector<Tensor> operator()(std::span<const Tensor> xs) const { return call_(xs); }
-
- private:
-  static std::vector<Tensor> listed(const Tensor& t) { return {t}; }
-  template <class List>
-  requires(!std::same_as<List, Tensor>) static std::vector<Tensor> listed(const List& list) {
-    return std::vector<Tensor>(list.begin(), list.end());
-  }
-  std::function<std::vector<Tensor>(std::span<const Tensor>)> call_;
 };
 
 /// Compares the derivative of f with central differences at every input that requires a gradient. It also fails for a backward that changes its inputs

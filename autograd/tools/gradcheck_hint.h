@@ -2,7 +2,7 @@
 // Next: gradcheck_run.h.
 #pragma once
 
-#include "jacobian.h"
+#include "probe.h"
 
 namespace tapestry::detail {
 

@@ -1,4 +1,4 @@
-#include "jacobian.h"
+#include "probe.h"
 
 #include <algorithm>
 #include <cmath>
