@@ -27,6 +27,15 @@ struct Reference {
 };
 
 Real rounded_half_even(Real a, Real) { return std::nearbyint(a); }
+Real python_mod(Real a, Real b) {
+  const Real r = std::fmod(a, b);
+  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+Real python_floor_divide(Real a, Real b) {
+  if (b == 0) return a / b;
+  const Real r = std::fmod(a, b);
+  return std::nearbyint((a - r) / b - (r != 0 && (r < 0) != (b < 0) ? 1 : 0));
+}
 
 const Reference references[] = {
     {"abs", 1, -9, 9, 0, 0, [](Real a, Real) { return std::abs(a); }},
@@ -45,11 +54,15 @@ const Reference references[] = {
     {"expm1", 1, -20, 89, 2, 2, [](Real a, Real) { return std::expm1(a); }},
     {"log", 1, 0, 9, 1, 1, [](Real a, Real) { return std::log(a); }},
     {"log2", 1, 0, 9, 2, 2, [](Real a, Real) { return std::log2(a); }},
+    {"log10", 1, 0, 9, 2, 2, [](Real a, Real) { return std::log10(a); }},
     {"log1p", 1, -1, 9, 1, 1, [](Real a, Real) { return std::log1p(a); }},
     {"sigmoid", 1, -104, 20, 3, 3, [](Real a, Real) { return 1 / (1 + std::exp(-a)); }},
     {"tanh", 1, -9, 9, 1.5, 1.5, [](Real a, Real) { return std::tanh(a); }},
     {"sinh", 1, -89, 89, 3, 3, [](Real a, Real) { return std::sinh(a); }},
     {"cosh", 1, -89, 89, 3, 3, [](Real a, Real) { return std::cosh(a); }},
+    {"asinh", 1, -9, 9, 3, 3, [](Real a, Real) { return std::asinh(a); }},
+    {"acosh", 1, 1, 9, 3, 3, [](Real a, Real) { return std::acosh(a); }},
+    {"atanh", 1, -1, 1, 3, 3, [](Real a, Real) { return std::atanh(a); }},
     {"sin", 1, -30, 30, 2, 2, [](Real a, Real) { return std::sin(a); }},
     {"cos", 1, -30, 30, 2, 2, [](Real a, Real) { return std::cos(a); }},
     {"tan", 1, -30, 30, 3.5, 3.5, [](Real a, Real) { return std::tan(a); }},
@@ -64,8 +77,9 @@ const Reference references[] = {
     {"mul0", 2, -9, 9, 0.501, 0.501, [](Real a, Real b) { return a == 0 ? 0 : a * b; }},
     {"pow", 2, 0, 9, 1, 1, [](Real a, Real b) { return std::pow(a, b); }},
     {"hypot", 2, -9, 9, 2, 2, [](Real a, Real b) { return std::hypot(a, b); }},
-    {"fmod", 2, -9, 9, 0, 0, [](Real a, Real b) { return std::fmod(a, b); }},
-    {"remainder", 2, -9, 9, 0, 0, [](Real a, Real b) { return std::remainder(a, b); }},
+    {"rem", 2, -9, 9, 0, 0, [](Real a, Real b) { return std::fmod(a, b); }},
+    {"mod", 2, -9, 9, 0.501, 0.501, python_mod},
+    {"floor_divide", 2, -9, 9, 0.501, 2.5, python_floor_divide},
     {"atan2", 2, -9, 9, 1.5, 1.5, [](Real a, Real b) { return std::atan2(a, b); }},
     {"less", 2, -9, 9, 0, 0, [](Real a, Real b) -> Real { return a < b; }},
     {"less_equal", 2, -9, 9, 0, 0, [](Real a, Real b) -> Real { return a <= b; }},
@@ -233,6 +247,15 @@ TEST_SUITE("formula") {
     CHECK(std::isnan(minimum(nan, 1.0)));
     CHECK(maximum(int64_t(3), int64_t(-4)) == 3);
     CHECK(mul0(0.0, inf) == 0);
+    const int64_t least = INT64_MIN;
+    CHECK(rem(int64_t(-7), int64_t(3)) == -1);
+    CHECK(mod(int64_t(-7), int64_t(3)) == 2);
+    CHECK(mod(int64_t(7), int64_t(-3)) == -2);
+    CHECK(floor_divide(int64_t(-7), int64_t(3)) == -3);
+    CHECK(floor_divide(int64_t(-6), int64_t(3)) == -2);
+    CHECK(rem(least, int64_t(-1)) == 0);
+    CHECK(floor_divide(least, int64_t(-1)) == least);
+    CHECK(floor_divide(-1.0, inf) == -1);
     CHECK(mul0(2.0, 3.0) == 6);
     CHECK(sign(int64_t(-7)) == -1);
     CHECK(std::isnan(sign(nan)));

@@ -24,11 +24,11 @@ auto num(double v) {
 }
 
 // Names formulas share with <cmath> are std's own functions, not copies, so `using namespace tapestry` makes nothing ambiguous.
-using std::abs, std::exp, std::expm1, std::exp2, std::log, std::log1p, std::log2, std::sqrt, std::pow, std::hypot;
-using std::copysign, std::fma, std::fmod, std::remainder;
+using std::abs, std::exp, std::expm1, std::exp2, std::log, std::log1p, std::log2, std::log10, std::sqrt, std::pow;
+using std::copysign, std::fma, std::hypot;
 using std::floor, std::ceil, std::trunc, std::isnan;
-using std::sin, std::cos, std::tan, std::asin, std::acos, std::atan, std::atan2, std::sinh, std::cosh, std::tanh,
-    std::erf, std::erfc;
+using std::sin, std::cos, std::tan, std::asin, std::acos, std::atan, std::atan2;
+using std::sinh, std::cosh, std::tanh, std::asinh, std::acosh, std::atanh, std::erf, std::erfc;
 
 /// The numbers a formula is compiled over without SIMD.
 template <class T>
@@ -82,6 +82,35 @@ T maximum(T a, T b) {
 template <Number T>
 T minimum(T a, T b) {
   return a < b || a != a ? a : b;
+}
+
+// Division with a rest. Whole numbers need b ≠ 0; by −1 apart, as the machine traps where the quotient overflows.
+/// a − b·trunc(a/b), exactly: the sign of a. std::fmod by another name, which whole numbers can have, too.
+template <RealNumber T>
+T rem(T a, T b) {
+  return std::fmod(a, b);
+}
+inline int64_t rem(int64_t a, int64_t b) { return b == -1 ? 0 : a % b; }
+
+/// a − b·floor(a/b): the sign of b, as Python's %.
+template <Number T>
+T mod(T a, T b) {
+  const T r = rem(a, b);
+  return r != T(0) && (r < T(0)) != (b < T(0)) ? r + b : r;
+}
+
+/// floor(a/b) of the exact quotient, as Python's //; a/b where b is 0. A quotient beyond 2^52 is rounded, as its steps are.
+template <RealNumber T>
+T floor_divide(T x, T y) {
+  const double a = x, b = y;
+  if (b == 0) return x / y;
+  const double r = rem(a, b), q = (a - r) / b;
+  return static_cast<T>(std::nearbyint(r != 0 && (r < 0) != (b < 0) ? q - 1 : q));
+}
+inline int64_t floor_divide(int64_t a, int64_t b) {
+  if (b == -1) return static_cast<int64_t>(0 - static_cast<uint64_t>(a));
+  const int64_t q = a / b;
+  return a % b != 0 && (a < 0) != (b < 0) ? q - 1 : q;
 }
 
 /// 0 where g is 0, else g·d: the chain rule at a point where d may be infinite but nothing flows back.

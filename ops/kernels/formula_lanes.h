@@ -202,6 +202,10 @@ Lanes<T> log2(const Lanes<T>& x) {
   return log_of_denormal(x, 54, [](const Lanes<T>& z) { return Lanes<T>(xsimd::log2(z.v)); });
 }
 template <class T>
+Lanes<T> log10(const Lanes<T>& x) {
+  return log_of_denormal(x, 54 * 0.30102999566398119521, [](const Lanes<T>& z) { return Lanes<T>(xsimd::log10(z.v)); });
+}
+template <class T>
 Lanes<T> log1p(const Lanes<T>& x) {
   return where(x == num<Lanes<T>>(0), x, Lanes<T>(xsimd::log1p(x.v)));
 }
@@ -233,6 +237,30 @@ Lanes<T> cosh(const Lanes<T>& x) {
   const Lanes<T> a = abs(x), e = exp(a), h = exp(a * num<Lanes<T>>(0.5)), half = num<Lanes<T>>(0.5);
   return where(a > num<Lanes<T>>(40), half * h * h, half * e + half / e);
 }
+/// Where the square no longer changes 1 + a², ln 2a is all there is.
+template <class T>
+inline constexpr double ln_2a_from = sizeof(T) == 4 ? 0x1p14 : 0x1p28;
+template <class T>
+Lanes<T> ln_2a(const Lanes<T>& a) {
+  return log(a) + num<Lanes<T>>(0.69314718055994530942);
+}
+template <class T>
+Lanes<T> asinh(const Lanes<T>& x) {
+  const Lanes<T> a = abs(x), one = num<Lanes<T>>(1);
+  const Lanes<T> y = log1p(a + a * a / (one + sqrt(fma(a, a, one))));
+  return copysign(where(a > num<Lanes<T>>(ln_2a_from<T>), ln_2a(a), y), x);
+}
+template <class T>
+Lanes<T> acosh(const Lanes<T>& x) {
+  const Lanes<T> t = x - num<Lanes<T>>(1), y = log1p(t + sqrt(t * (t + num<Lanes<T>>(2))));
+  const Lanes<T> nan = num<Lanes<T>>(std::numeric_limits<double>::quiet_NaN());
+  return where(t >= num<Lanes<T>>(0), where(x > num<Lanes<T>>(ln_2a_from<T>), ln_2a(x), y), nan);
+}
+template <class T>
+Lanes<T> atanh(const Lanes<T>& x) {
+  const Lanes<T> a = abs(x);
+  return copysign(num<Lanes<T>>(0.5) * log1p((a + a) / (num<Lanes<T>>(1) - a)), x);
+}
 
 // ---- Two arguments -------------------------------------------------------------------------------------------------
 /// √(a² + b²) without overflow or underflow on the way.
@@ -244,12 +272,16 @@ Lanes<T> hypot(const Lanes<T>& a, const Lanes<T>& b) {
   return where((x == inf) | (y == inf), inf, h);
 }
 template <class T>
-Lanes<T> fmod(const Lanes<T>& a, const Lanes<T>& b) {
-  return per_lane<T>([](T x, T y) { return std::fmod(x, y); }, a, b);
+Lanes<T> rem(const Lanes<T>& a, const Lanes<T>& b) {
+  return per_lane<T>([](T x, T y) { return tapestry::rem(x, y); }, a, b);
 }
 template <class T>
-Lanes<T> remainder(const Lanes<T>& a, const Lanes<T>& b) {
-  return per_lane<T>([](T x, T y) { return std::remainder(x, y); }, a, b);
+Lanes<T> mod(const Lanes<T>& a, const Lanes<T>& b) {
+  return per_lane<T>([](T x, T y) { return tapestry::mod(x, y); }, a, b);
+}
+template <class T>
+Lanes<T> floor_divide(const Lanes<T>& a, const Lanes<T>& b) {
+  return per_lane<T>([](T x, T y) { return tapestry::floor_divide(x, y); }, a, b);
 }
 
 }  // namespace TAPESTRY_LANES_ARCH
