@@ -61,6 +61,7 @@ std::span<const Op> pointwise_ops();
 std::span<const Op> shape_ops();
 std::span<const Op> layer_ops();
 std::span<const Op> attention_ops();
+std::span<const Op> recurrent_ops();
 std::span<const Op> model_ops();
 std::span<const Op> optimizer_ops();
 

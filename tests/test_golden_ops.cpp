@@ -46,15 +46,11 @@ TEST_SUITE("golden_ops") {
   TEST_CASE("reductions") {
     constexpr std::string_view fixtures[] = {
         "ops/sum",     "ops/amax",        "ops/var",  "ops/logsumexp", "ops/logsumexp_extremes",
-        "ops/max_dim", "ops/reduce_edge", "ops/ties", "ops/at_zero",   "ops/scans"};
+        "ops/max_dim", "ops/reduce_edge", "ops/ties", "ops/at_zero",   "ops/scans",
+        "ops/prod"};
     constexpr Skip skips[] = {
-        {"prod", "prod"},
-        {"ops/at_zero:c2", "norm of order 3"},
-        {"ops/at_zero:c3", "norm of order inf"},
         {"x_log_x", "xlogy"},
         {"max_pool1d", "pooling"},
-        {"cumprod", "cumprod"},
-        {"cummax", "cummax"},
     };
     constexpr Policy policies[] = {{"ops/logsumexp_extremes:c0", "grad/in/x", softmax_rows}};
     check_fixtures(fixtures, skips, policies);
@@ -63,20 +59,18 @@ TEST_SUITE("golden_ops") {
   TEST_CASE("products, views and indices") {
     constexpr std::string_view fixtures[] = {"ops/matmul", "ops/views", "ops/gather_scatter", "ops/indexing",
                                              "ops/embedding_padding"};
-    constexpr Skip skips[] = {
-        {"view: x.diag()", "diag"},
-        {"scatter", "scatter that overwrites"},
-        {"index: x[i, :, j]  (the index axis comes first)", "indexing with several tensors"},
-        {"index: x[mask]", "boolean indexing"},
-        {"embedding_padding", "padding_idx"},
-    };
-    check_fixtures(fixtures, skips);
+    check_fixtures(fixtures);
   }
 
   TEST_CASE("normalisation and second derivatives") {
     constexpr std::string_view fixtures[] = {"ops/norms", "ops/double_backward"};
-    constexpr Skip skips[] = {{"batch_norm", "batch_norm"}, {"prod", "prod"}, {"conv2d", "conv2d"}};
+    constexpr Skip skips[] = {{"batch_norm", "batch_norm"}, {"conv2d", "conv2d"}};
     check_fixtures(fixtures, skips);
+  }
+
+  TEST_CASE("recurrent sequences") {
+    constexpr std::string_view fixtures[] = {"ops/recurrent"};
+    check_fixtures(fixtures);
   }
 
   TEST_CASE("odd sizes up to ten thousand") {
