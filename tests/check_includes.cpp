@@ -36,6 +36,7 @@ const std::map<std::string, std::set<std::string>> arrows = {
 // A system header (by prefix) and the files (by prefix) that may include it.
 const std::map<std::string, std::vector<std::string>> owners = {
     {"cblas", {"ops/kernels/gemm"}},
+    {"lapack", {"ops/kernels/lapack.cpp"}},
     {"xsimd/", {"ops/kernels/", "tests/"}},
     {"nlohmann/", {"nn/", "models/", "tests/", "bench/"}},
     {"CLI/", {"models/programs/", "bench/"}},
@@ -111,7 +112,7 @@ File read_includes(const fs::path& root, const std::string& path) {
   return file;
 }
 
-// Headers a user's program can reach must not bring xsimd or cblas with them: they are built for the library's flags.
+// Headers a user's program can reach must not bring xsimd, cblas or lapacke with them: they are built for the library's flags.
 void check_reach(const std::map<std::string, File>& files, const std::string& start) {
   std::set<std::string> seen = {start};
   std::vector<std::string> todo = {start};
@@ -120,7 +121,7 @@ void check_reach(const std::map<std::string, File>& files, const std::string& st
     todo.pop_back();
     if (!files.contains(path)) continue;
     for (const std::string& name : files.at(path).system)
-      if (starts_with_any(name, {"xsimd/", "cblas"})) report(start, "reaches <" + name + "> through " + path);
+      if (starts_with_any(name, {"xsimd/", "cblas", "lapack"})) report(start, "reaches <" + name + "> through " + path);
     for (const std::string& next : files.at(path).own)
       if (seen.insert(next).second) todo.push_back(next);
   }
@@ -157,6 +158,7 @@ void check_rules() {
     bool allowed;
   } system[] = {
       {"ops/kernels/gemm.cpp", "cblas.h", true},   {"ops/matmul.cpp", "cblas.h", false},
+      {"ops/linalg.cpp", "lapacke.h", false},      {"ops/kernels/lapack.cpp", "lapacke.h", true},
       {"autograd/error.h", "fmt/core.h", true},    {"autograd/tensor.h", "fmt/core.h", false},
       {"autograd/tensor.cpp", "fmt/core.h", true}, {"ops/pointwise.h", "xsimd/xsimd.hpp", false},
       {"nn/linear.h", "CLI/CLI.hpp", false},       {"nn/linear.h", "vector", true},

@@ -20,20 +20,6 @@ namespace {
 constexpr int64_t min_piece_macs = int64_t{1} << 20;
 constexpr int64_t gemv_piece_macs = int64_t{1} << 17;
 
-// Note [One BLAS thread]
-// OpenBLAS' pthread build has one global thread count; its OpenMP build follows the calling thread's OpenMP setting.
-// Both are set to one, the second for every thread that comes by, and found at run time, because either build may stand
-// behind the same library name.
-void use_one_blas_thread() {
-  thread_local const bool done = [] {
-    static std::once_flag once;
-    std::call_once(once, [] { openblas_set_num_threads(1); });
-    if (void* symbol = dlsym(RTLD_DEFAULT, "omp_set_num_threads")) reinterpret_cast<void (*)(int)>(symbol)(1);
-    return true;
-  }();
-  (void)done;
-}
-
 void blas_gemm(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, int m, int n, int k, float alpha, const float* a, int lda,
                const float* b, int ldb, float beta, float* c, int ldc) {
   cblas_sgemm(CblasRowMajor, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
@@ -219,6 +205,20 @@ void fold_rows(GemmBatch& batch, int64_t& m, Matrix<In> a, int64_t ldc) {
 }
 
 }  // namespace
+
+// Note [One BLAS thread]
+// OpenBLAS' pthread build has one global thread count; its OpenMP build follows the calling thread's OpenMP setting.
+// Both are set to one, the second for every thread that comes by, and found at run time, because either build may stand
+// behind the same library name.
+void use_one_blas_thread() {
+  thread_local const bool done = [] {
+    static std::once_flag once;
+    std::call_once(once, [] { openblas_set_num_threads(1); });
+    if (void* symbol = dlsym(RTLD_DEFAULT, "omp_set_num_threads")) reinterpret_cast<void (*)(int)>(symbol)(1);
+    return true;
+  }();
+  (void)done;
+}
 
 void gemm_block(bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k, float alpha, const float* a, int64_t lda,
                 const float* b, int64_t ldb, float beta, float* c, int64_t ldc) {

@@ -36,6 +36,9 @@ template <class In, class Out>
 void gemm_batched(const GemmBatch& batch, int64_t m, int64_t n, int64_t k, double alpha, Matrix<In> a, Matrix<In> b,
                   double beta, Out* c, int64_t ldc);
 
+/// Keeps BLAS on the calling thread from now on (gemm.cpp, Note [One BLAS thread]): every kernel that calls it does so first.
+void use_one_blas_thread();
+
 /// One uncut product on the calling thread, for kernels that tile themselves: op(a) op(b), row-major, ld >= the row's
 /// length.
 void gemm_block(bool trans_a, bool trans_b, int64_t m, int64_t n, int64_t k, float alpha, const float* a, int64_t lda,

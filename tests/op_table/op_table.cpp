@@ -11,6 +11,8 @@ std::span<const Family> families() {
       {"Reductions", reduce_rows(), "reduce_rows.cpp"},
       {"Indexing", index_rows(), "index_rows.cpp"},
       {"Products", matmul_rows(), "matmul_rows.cpp"},
+      {"Einstein's sums, distances and other products", product_rows(), "product_rows.cpp"},
+      {"Linear algebra", linalg_rows(), "linalg_rows.cpp"},
       {"Softmax and norms", norm_rows(), "norm_rows.cpp"},
       {"Losses", loss_rows(), "loss_rows.cpp"},
       {"Recurrent layers", recurrent_rows(), "recurrent_rows.cpp"},

@@ -16,6 +16,8 @@ std::span<const OpRow> join_rows();
 std::span<const OpRow> reduce_rows();
 std::span<const OpRow> index_rows();
 std::span<const OpRow> matmul_rows();
+std::span<const OpRow> product_rows();
+std::span<const OpRow> linalg_rows();
 std::span<const OpRow> norm_rows();
 std::span<const OpRow> loss_rows();
 std::span<const OpRow> attention_rows();
