@@ -5,14 +5,11 @@
 #include <concepts>
 #include <functional>
 #include <string>
-#include <string_view>
 
+#include "../autograd/pattern.h"
 #include "../autograd/tensor.h"
 
 namespace tapestry {
-
-/// Whether a whole name fits a pattern: `*` stands for any characters (dots too), `?` for one, everything else for itself.
-bool matches_pattern(std::string_view pattern, std::string_view name);
 
 /// "layers.*.weight", or [](const std::string& name, const Tensor& parameter) { return parameter.dim() >= 2; }.
 class ParameterFilter {

@@ -1,5 +1,5 @@
-// The matching of patterns. Not recursive. Next: optimizer.h.
-#include "parameter_filter.h"
+// The matching. Not recursive.
+#include "pattern.h"
 
 namespace tapestry {
 
