@@ -52,6 +52,8 @@ struct CopyGrad {
 
 /// May `t` be written or taken over: contiguous, outside any graph, and held by the caller alone?
 bool is_free(const Tensor& t) { return t.is_sole_owner() && t.is_contiguous() && !t.body()->edge; }
+/// The first element of a free tensor, which may be a view that begins anywhere in its storage.
+void* memory_of(const Tensor& t) { return const_cast<void*>(t.raw_data()); }
 
 }  // namespace
 
@@ -64,10 +66,10 @@ void accumulate(Tensor& sum, Tensor g) {
     sum = add_grads(sum, g);
   } else if (is_free(sum)) {
     const Tensor y = dense(g);
-    add(sum.dtype(), sum.body()->storage->data, sum.raw_data(), y.raw_data(), sum.numel());
+    add(sum.dtype(), memory_of(sum), sum.raw_data(), y.raw_data(), sum.numel());
   } else if (is_free(g)) {
     const Tensor y = dense(sum);
-    add(g.dtype(), g.body()->storage->data, y.raw_data(), g.raw_data(), g.numel());
+    add(g.dtype(), memory_of(g), y.raw_data(), g.raw_data(), g.numel());
     sum = std::move(g);
   } else {
     sum = add_grads(sum, g);

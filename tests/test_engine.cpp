@@ -256,6 +256,24 @@ TEST_SUITE("engine") {
     CHECK(values(x.grad()) == V{5, 8});
   }
 
+  TEST_CASE("a gradient that is a view into the middle of its storage is added up where it lies") {
+    const auto half = [](double low) {  // the rule's gradient is the second half of fresh memory
+      return [low](Context&, const Tensor&) { return tensor<double>({9, 9, low, low + 1}).view_of({2}, {1}, 2); };
+    };
+    const auto copy = [](const Tensor& t) { return plain::scale(t, 1); };
+    for (const bool view_first : {false, true}) {
+      const Tensor x = leaf({1, 1});
+      const Tensor a = apply(plain::Rule{copy, half(1)}, x), b = plain::spread(plain::sum(x), {2});
+      const Tensor y = plain::sum(view_first ? plain::add(b, a) : plain::add(a, b));
+      CHECK(values(grad({y}, {x}, {.retain_graph = true})[0]) == V{3, 4});
+      y.backward();
+      CHECK(values(x.grad()) == V{3, 4});
+    }
+    const Tensor x = leaf({1, 1});
+    const Tensor y = plain::add(apply(plain::Rule{copy, half(1)}, x), apply(plain::Rule{copy, half(5)}, x));
+    CHECK(values(grad({plain::sum(y)}, {x})[0]) == V{6, 8});
+  }
+
   TEST_CASE("a long chain is built, walked and freed in a small stack") {
     const int64_t nodes = Node::live();
     const int64_t bytes = memory_stats().live_bytes;
