@@ -1,5 +1,5 @@
-// test_gradcheck.cpp: gradcheck and gradgradcheck against rules that are right and rules that are wrong in every way we can think of.
-// Not the derivatives of the library's ops (test_op_table.cpp). Next: plain_ops.h.
+// test_gradcheck.cpp: gradcheck and gradgradcheck on rules that are right, what they refuse, and what their result says.
+// Not wrong rules (test_gradcheck_wrong_rules.cpp), nor the derivatives of the library's ops (test_op_gradients.cpp). Next: plain_ops.h.
 #include "../autograd/tools/gradcheck.h"
 
 #include <doctest/doctest.h>
@@ -17,21 +17,8 @@ namespace {
 Tensor square(const Tensor& x) {
   return map(x, [](double v) { return v * v; });
 }
-Tensor softmax(const Tensor& x) {
-  const Tensor e = map(x, [](double v) { return std::exp(v); });
-  const double total = plain::sum(e).item();
-  return map(e, [&](double v) { return v / total; });
-}
-Tensor transposed_copy(const Tensor& x) { return dense(plain::transpose(x)); }
-
 /// The matrix [[1 … 9]]/4 with a little noise, so that no entry equals another.
 Tensor matrix() { return leaf({{0.3, -0.7, 1.1}, {0.9, 0.4, -1.3}, {-0.2, 1.7, 0.6}}); }
-
-struct Wrong {
-  const char* what;
-  TensorFunction f;
-  const char* said;
-};
 
 struct Sin32 {
   static constexpr std::string_view name = "sin32";
@@ -79,178 +66,6 @@ TEST_SUITE("gradcheck") {
       CHECK_MESSAGE(first, first.message);
       CHECK_MESSAGE(second, second.message);
     }
-  }
-
-  TEST_CASE("wrong rules of one input fail with the right diagnosis") {
-    const auto times = [](double k) {
-      return [k](const Tensor& x) {
-        return apply(
-            Rule{square, [k](Context& c, const Tensor& g) { return plain::scale(plain::mul(g, c.saved(0)), k); }}, x);
-      };
-    };
-    const auto rule = [](auto f, auto df) { return [f, df](const Tensor& x) { return apply(Rule{f, df}, x); }; };
-    int calls = 0;
-    const Wrong wrong[] = {
-        {"factor", times(4), "analytic = 2 * numeric everywhere: a factor is too much"},
-        {"half", times(1), "analytic = 0.5 * numeric everywhere: a factor is missing"},
-        {"sign", times(-2), "the sign is wrong"},
-        {"zeros", rule(square, [](Context&, const Tensor& g) { return zeros_like(g); }),
-         "the gradient of this input is missing"},
-        {"undefined", rule(square, [](Context&, const Tensor&) { return Tensor{}; }),
-         "the gradient of this input is missing"},
-        {"transposed",
-         rule(square,
-              [](Context& c, const Tensor& g) { return transposed_copy(plain::scale(plain::mul(g, c.saved(0)), 2)); }),
-         "the gradient is transposed"},
-        {"upstream transposed",
-         rule(square,
-              [](Context& c, const Tensor& g) { return plain::scale(plain::mul(transposed_copy(g), c.saved(0)), 2); }),
-         "the upstream gradient was read transposed"},
-        {"softmax without its sum",
-         rule(softmax, [](Context& c, const Tensor& g) { return plain::mul(g, c.saved(1)); }),
-         "a term that sums over elements is missing"},
-        {"product rule half done",
-         rule([](const Tensor& x) { return map(x, [](double v) { return v * std::sin(v); }); },
-              [](Context& c, const Tensor& g) { return plain::mul(g, plain::sin(c.saved(0))); }),
-         "of 81 entries differ by varying factors: a term is missing or wrong"},
-        {"zero below zero",
-         rule(square,
-              [](Context& c, const Tensor& g) {
-                return map(g, c.saved(0), [](double u, double x) { return x > 0 ? 2 * u * x : 0; });
-              }),
-         "3 of 81 entries differ, and analytic is 0 in all of these: a term is missing"},
-        {"mean of the upstream",
-         rule(square,
-              [](Context& c, const Tensor& g) {
-                return map(c.saved(0),
-                           [&](double x) { return 2 * x * plain::sum(g).item() / static_cast<double>(g.numel()); });
-              }),
-         "right only for an all-ones upstream gradient"},
-        {"upstream ignored", rule(square, [](Context& c, const Tensor&) { return plain::scale(c.saved(0), 2); }),
-         "not linear in the upstream gradient"},
-        {"upstream ignored", rule(square, [](Context& c, const Tensor&) { return plain::scale(c.saved(0), 2); }),
-         "right only for an all-ones upstream gradient"},
-        {"upstream squared",
-         rule(square,
-              [](Context& c, const Tensor& g) { return plain::scale(plain::mul(plain::mul(g, g), c.saved(0)), 2); }),
-         "not linear in the upstream gradient"},
-        {"shape", rule(square, [](Context&, const Tensor&) { return zeros({9}, DType::f64); }),
-         "gradcheck: backward fails: rule: the gradient of input 0 is [9] f64, the input is [3, 3] f64"},
-        {"dtype",
-         rule(square,
-              [](Context&, const Tensor&) {
-                return zeros({3, 3});
-              }),
-         "the gradient of input 0 is [3, 3] f32, the input is [3, 3] f64"},
-        {"count",
-         [](const Tensor& x) {
-           return apply(Rule2{plain::mul, [](Context&, const Tensor& g) { return Grads{g}; }}, x, x);
-         },
-         "backward returned 1 gradients for 2 inputs"},
-        {"not deterministic", rule(square, [&](Context&, const Tensor& g) { return plain::scale(g, ++calls); }),
-         "backward is not deterministic"},
-        {"impure function",
-         rule([&](const Tensor& x) { return plain::scale(x, ++calls); }, [](Context&, const Tensor& g) { return g; }),
-         "two calls with the same inputs give different values"},
-        {"writes its input",
-         rule(square,
-              [](Context& c, const Tensor& g) {
-                const Tensor x = c.saved(0), dx = plain::scale(plain::mul(g, x), 2);
-                const_cast<double*>(x.data<double>())[0] = 7;
-                return dx;
-              }),
-         "input 0 (shape [3, 3]) was changed"},
-        {"writes its output",
-         rule(square,
-              [](Context& c, const Tensor& g) {
-                const_cast<double*>(c.saved(1).data<double>())[0] = 7;
-                return plain::scale(plain::mul(g, c.saved(0)), 2);
-              }),
-         "output was changed by backward"},
-        {"writes its upstream",
-         rule(square,
-              [](Context& c, const Tensor& g) {
-                const Tensor dx = plain::scale(plain::mul(g, c.saved(0)), 2);
-                const_cast<double*>(g.data<double>())[0] = 7;
-                return dx;
-              }),
-         "backward changes its upstream gradient"},
-        {"ignores the strides of its upstream",
-         rule(square,
-              [](Context& c, const Tensor& g) {
-                Tensor dx = dense(c.saved(0)).detach();
-                std::vector<double> values(9);
-                for (size_t i = 0; i < 9; ++i) values[i] = 2 * c.saved(0).to_vector<double>()[i] * g.data<double>()[i];
-                return from(values, {3, 3});
-              }),
-         "a non-contiguous upstream gradient gives"},
-        {"not a number",
-         rule(square, [](Context&, const Tensor& g) { return map(g, [](double u) { return u == 1 ? NAN : 0 * u; }); }),
-         "analytic is not finite"},
-        {"throws", rule(square, [](Context&, const Tensor&) -> Tensor { fail<ShapeError>("inner: it broke"); }),
-         "backward fails: inner: it broke"},
-    };
-    for (const Wrong& row : wrong) {
-      CAPTURE(row.what);
-      const auto result = gradcheck(row.f, {matrix()});
-      CHECK_FALSE(result);
-      CHECK_MESSAGE(result.message.find(row.said) != std::string::npos, result.message);
-    }
-  }
-
-  TEST_CASE("wrong rules of two inputs fail with the right diagnosis") {
-    const auto rule2 = [](auto df) {
-      return [df](const Tensor& a, const Tensor& b) { return apply(Rule2{plain::mul, df}, a, b); };
-    };
-    const Wrong wrong[] = {
-        {"swapped", rule2([](Context& c, const Tensor& g) {
-           return Grads{plain::mul(g, c.saved(0)), plain::mul(g, c.saved(1))};
-         }),
-         "input 0 (shape [2, 2]) at"},
-        {"swapped", rule2([](Context& c, const Tensor& g) {
-           return Grads{plain::mul(g, c.saved(0)), plain::mul(g, c.saved(1))};
-         }),
-         "it is the gradient of checked input 1: two inputs are swapped"},
-        {"second forgotten", rule2([](Context& c, const Tensor& g) {
-           return Grads{plain::mul(g, c.saved(1)), Tensor{}};
-         }),
-         "input 1 (shape [2, 2]) at [1, 1], output at [1, 1]: analytic 0, numeric 0.4, |difference| 4.0e-01 > 1e-05 + "
-         "1e-03·|numeric|; analytic is 0 everywhere"},
-        {"wrong when asked for alone", rule2([](Context& c, const Tensor& g) {
-           const Tensor both = c.needs(0) && c.needs(1) ? c.saved(1) : c.saved(0);
-           return Grads{plain::mul(g, both), plain::mul(g, c.saved(0))};
-         }),
-         "asked for alone, the gradient is"},
-    };
-    for (const Wrong& row : wrong) {
-      CAPTURE(row.what);
-      const auto result = gradcheck(row.f, {leaf({{0.1, 0.2}, {0.3, 0.4}}), leaf({{-0.5, 0.6}, {0.7, 0.8}})});
-      CHECK_FALSE(result);
-      CHECK_MESSAGE(result.message.find(row.said) != std::string::npos, result.message);
-    }
-  }
-
-  TEST_CASE("second derivatives: rules that are right once and wrong twice") {
-    const Tensor x = matrix();
-    const auto raw = [](const Tensor& t) {  // computes its gradient outside the tape
-      return apply(Rule{square,
-                        [](Context& c, const Tensor& g) {
-                          return map(g, c.saved(0), [](double u, double v) { return 2 * u * v; });
-                        }},
-                   t);
-    };
-    CHECK(gradcheck(raw, {x}));
-    const auto r = gradgradcheck(raw, {x});
-    CHECK_FALSE(r);
-    CHECK_MESSAGE(r.message.starts_with("gradgradcheck: "), r.message);
-    CHECK_MESSAGE(r.message.find("the gradient of this input is missing") != std::string::npos, r.message);
-    const auto constant = [](const Tensor& t) {  // keeps x as a constant, so that only the upstream path is recorded
-      return apply(
-          Rule{square, [](Context& c, const Tensor& g) { return plain::scale(plain::mul(g, c.saved(0).detach()), 2); }},
-          t);
-    };
-    CHECK(gradcheck(constant, {x}));
-    CHECK_FALSE(gradgradcheck(constant, {x}));
   }
 
   TEST_CASE("large inputs: random projections find and locate one wrong entry") {

@@ -83,8 +83,11 @@ void Check::compare_blocks(const Block& a, const std::vector<Block>& b, size_t k
 }
 
 void Check::disagree(size_t k, int64_t column, size_t o, int64_t row, double analytic, double numeric,
-                     const std::string& why) const {
+                     const std::string& hint) const {
   const int i = probe_.checked[k];
+  std::string why = hint;
+  if (std::string_view(name_) == "gradgradcheck" && hint.find("missing") != std::string::npos)
+    why += "; the rule computes a factor outside the tape (detach, NoGrad or a raw kernel)";
   throw Fault{.result = {.ok = false,
                          .message = fmt::format(
                              "{}: {} at {}, {} at {}: analytic {:.6g}, numeric {:.6g}, |difference| "

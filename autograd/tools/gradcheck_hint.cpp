@@ -1,5 +1,6 @@
 #include "gradcheck_hint.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace tapestry::detail {
@@ -43,8 +44,53 @@ std::string factor_hint(const Block& analytic, const Block& numeric, Tolerance t
   if (!std::isfinite(k) || !matches(analytic, t, [&](int64_t m, int64_t n) { return k * numeric.at(m, n); })) return "";
   if (std::abs(k) < 1e-9) return "analytic is 0 everywhere: the gradient of this input is missing";
   if (std::abs(k + 1) < 1e-3) return "analytic = -1 * numeric: the sign is wrong";
-  return fmt::format("analytic = {:.4g} * numeric everywhere: a factor is {}", k,
-                     std::abs(k) > 1 ? "too much" : "missing");
+  std::string why = std::abs(k) > 1 ? "a factor is too much" : "a factor is missing";
+  const double n = static_cast<double>(analytic.columns()) / static_cast<double>(analytic.rows());
+  if (n > 1 && std::abs(k - n) < 1e-3 * n) why += fmt::format(" (a mean without its 1/{:.4g}?)", n);
+  if (std::abs(k - 0.5) < 1e-3) why += " (or one of two uses of the input)";
+  return fmt::format("analytic = {:.4g} * numeric everywhere: {}", k, why);
+}
+
+/// Is every column right for one of the outputs that read its element, and 0 for the others?
+bool keeps_one_of_several(const Block& a, const Block& b, Tolerance t) {
+  int64_t lost = 0;
+  for (int64_t n = 0; n < a.columns(); ++n) {
+    int64_t kept = 0, missing = 0;
+    for (int64_t m = 0; m < a.rows(); ++m) {
+      if (t.close(b.at(m, n), 0)) continue;
+      if (t.close(a.at(m, n), b.at(m, n)))
+        ++kept;
+      else if (a.at(m, n) == 0)
+        ++missing;
+      else
+        return false;
+    }
+    if (missing > 0 && kept != 1) return false;
+    lost += missing;
+  }
+  return lost > 0;
+}
+
+/// Does analytic equal numeric moved by one step along a dim of `shape`, whose elements are the columns or the rows? What leaves the block is not compared.
+bool moved_by_one(const Block& a, const Block& b, Tolerance t, const Shape& shape, bool columns) {
+  const auto moved = [&](int64_t step) {
+    double low = INFINITY, high = -INFINITY;
+    for (int64_t m = 0; m < a.rows(); ++m)
+      for (int64_t n = 0; n < a.columns(); ++n) {
+        const int64_t row = columns ? m : m + step, column = columns ? n + step : n;
+        if (row < 0 || row >= a.rows() || column < 0 || column >= a.columns()) continue;
+        if (!t.close(a.at(m, n), b.at(row, column))) return false;
+        low = std::min(low, b.at(row, column));
+        high = std::max(high, b.at(row, column));
+      }
+    return !t.close(low, high);  // a block of one number looks the same wherever it is moved
+  };
+  int64_t stride = 1;
+  for (int d = shape.rank() - 1; d >= 0; --d) {
+    if (shape[d] > 1 && (moved(stride) || moved(-stride))) return true;
+    stride *= shape[d];
+  }
+  return false;
 }
 
 /// Numeric minus analytic as one factor per output times one per input, as a sum over all elements leaves it.
@@ -91,6 +137,12 @@ std::string hint(const Block& analytic, const Block& numeric, const std::vector<
     if (others[i].input == analytic.input &&
         matches(analytic, t, [&](int64_t m, int64_t n) { return others[i].at(m, n); }))
       return fmt::format("it is the gradient of checked input {}: two inputs are swapped", i);
+  if (moved_by_one(analytic, numeric, t, analytic.input, true)) return "the gradient is written one element off";
+  if (moved_by_one(analytic, numeric, t, analytic.output, false))
+    return "the upstream gradient is read one element off";
+  if (keeps_one_of_several(analytic, numeric, t))
+    return "of the outputs that read an element only one adds to its gradient: contributions are written over, not "
+           "added (a broadcast sum or a repeated index)";
   if (analytic.rows() > 1 && same_column_sums(analytic, numeric, t))
     return "it is right only for an all-ones upstream gradient";
   const std::string count = fmt::format("{} of {} entries differ", wrong, analytic.values.size());

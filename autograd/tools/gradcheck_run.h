@@ -49,7 +49,7 @@ class Check {
   void check_zero_blocks(const std::vector<std::vector<Block>>& a, const std::vector<std::vector<Block>>& b) const;
   [[noreturn]] void locate(size_t k, Flat u, Flat v, double a, double n);
   [[noreturn]] void disagree(size_t k, int64_t column, size_t o, int64_t row, double analytic, double numeric,
-                             const std::string& why) const;
+                             const std::string& hint) const;
 
   const char* name_;
   GradcheckOptions options_;
