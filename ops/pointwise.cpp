@@ -1,5 +1,6 @@
-// Makes ops of the rows of pointwise_table.h, and holds the few pointwise ops that no row describes: those without slope.
-// Comparisons, where and to() are in select.cpp.
+// Makes ops of the rows of pointwise_table.h, and of the step functions: those without slope.
+// Not here: activations (pointwise_activation.cpp), two operands (pointwise_binary.cpp), a number as operand (pointwise_number.cpp), comparisons
+// (select.cpp).
 #include "error_text.h"
 #include "kernels/pointwise_lanes.h"
 #include "pointwise_table.h"
@@ -24,35 +25,19 @@ void broadcast_operands(std::string_view op, Domain domain, Tensor& a, Tensor& b
 
 namespace {
 
-using kernels::LanesLoop;
-
-template <Domain domain = Domain::reals, class Row, class... X>
-Tensor run(const Row& row, const X&... xs) {
-  return pointwise<LanesLoop, domain>(row, xs...);
+template <Domain domain = Domain::reals, class Row>
+Tensor run(const Row& row, const Tensor& x) {
+  return pointwise<kernels::LanesLoop, domain>(row, x);
 }
 
-/// sign, floor, ceil, round: constant between their steps, so the derivative is 0.
+/// A step function whose steps are whole numbers: it leaves those of i64 as they are.
 template <class F>
-struct Flat {
-  std::string_view name;
-  F f;
-  Tensor forward(Context&, const Tensor& x) const {
-    Tensor y = empty(x.shape(), x.dtype());
-    kernels::map<LanesLoop>(x.shape(), x.dtype(), f, {detail::out(y)}, {detail::in(x)});
-    return y;
-  }
-  Grads backward(Context&, const Tensor& g) const { return {zeros_like(g)}; }
-};
-template <class F>
-Tensor flat(std::string_view name, F f, const Tensor& x) {
-  if (x.defined() && x.dtype() == DType::i64 && name != "sign") return x;
-  detail::require_domain(name, Domain::reals, x);
-  return apply(Flat<F>{name, f}, x);
+Tensor rounded(std::string_view name, F f, const Tensor& x) {
+  if (x.defined() && x.dtype() == DType::i64) return x;
+  return step_function<kernels::LanesLoop>(name, f, x);
 }
 
 constexpr Domain numbers = Domain::numbers;
-
-using detail::number_for;
 
 }  // namespace
 
@@ -60,46 +45,61 @@ Tensor neg(const Tensor& x) { return run<numbers>(rows::neg, x); }
 Tensor abs(const Tensor& x) { return run<numbers>(rows::abs_, x); }
 Tensor square(const Tensor& x) { return run<numbers>(rows::square, x); }
 Tensor exp(const Tensor& x) { return run(rows::exp_, x); }
+Tensor exp2(const Tensor& x) { return run(rows::exp2_, x); }
 Tensor expm1(const Tensor& x) { return run(rows::expm1_, x); }
 Tensor log(const Tensor& x) { return run(rows::log_, x); }
+Tensor log2(const Tensor& x) { return run(rows::log2_, x); }
+Tensor log10(const Tensor& x) { return run(rows::log10_, x); }
 Tensor log1p(const Tensor& x) { return run(rows::log1p_, x); }
 Tensor sqrt(const Tensor& x) { return run(rows::sqrt_, x); }
 Tensor rsqrt(const Tensor& x) { return run(rows::rsqrt_, x); }
 Tensor reciprocal(const Tensor& x) { return run(rows::reciprocal_, x); }
 Tensor sin(const Tensor& x) { return run(rows::sin_, x); }
 Tensor cos(const Tensor& x) { return run(rows::cos_, x); }
+Tensor tan(const Tensor& x) { return run(rows::tan_, x); }
+Tensor asin(const Tensor& x) { return run(rows::asin_, x); }
+Tensor acos(const Tensor& x) { return run(rows::acos_, x); }
+Tensor atan(const Tensor& x) { return run(rows::atan_, x); }
+Tensor sinh(const Tensor& x) { return run(rows::sinh_, x); }
+Tensor cosh(const Tensor& x) { return run(rows::cosh_, x); }
 Tensor tanh(const Tensor& x) { return run(rows::tanh_, x); }
+Tensor asinh(const Tensor& x) { return run(rows::asinh_, x); }
+Tensor acosh(const Tensor& x) { return run(rows::acosh_, x); }
+Tensor atanh(const Tensor& x) { return run(rows::atanh_, x); }
 Tensor erf(const Tensor& x) { return run(rows::erf_, x); }
+Tensor erfc(const Tensor& x) { return run(rows::erfc_, x); }
 Tensor sigmoid(const Tensor& x) { return run(rows::sigmoid_, x); }
-Tensor logsigmoid(const Tensor& x) { return run(rows::logsigmoid, x); }
-Tensor softplus(const Tensor& x) { return run(rows::softplus, x); }
-Tensor relu(const Tensor& x) { return run(rows::relu, x); }
-Tensor leaky_relu(const Tensor& x, double slope) { return run(rows::leaky_relu(slope), x); }
-Tensor silu(const Tensor& x) { return run(rows::silu, x); }
-Tensor gelu(const Tensor& x) { return run(rows::gelu, x); }
-Tensor gelu_tanh(const Tensor& x) { return run(rows::gelu_tanh, x); }
-Tensor relu_squared(const Tensor& x) { return run(rows::relu_squared, x); }
+Tensor frac(const Tensor& x) { return run(rows::frac_, x); }
+Tensor logit(const Tensor& x) { return run(rows::logit_, x); }
 
 Tensor clamp(const Tensor& x, double low, double high) {
   if (!(low <= high)) fail<ValueError>("clamp: low {} is not at most high {}", low, high);
-  return run<numbers>(rows::clamp(number_for("clamp", x, low), number_for("clamp", x, high)), x);
+  return run<numbers>(rows::clamp(detail::number_for("clamp", x, low), detail::number_for("clamp", x, high)), x);
+}
+
+Tensor nan_to_num(const Tensor& x, double nan, double posinf, double neginf) {
+  return run(rows::nan_to_num(nan, posinf, neginf), x);
 }
 
 Tensor sign(const Tensor& x) {
-  return flat(
+  return step_function<kernels::LanesLoop, numbers>(
       "sign", [](auto v) { return sign(v); }, x);
 }
 Tensor floor(const Tensor& x) {
-  return flat(
+  return rounded(
       "floor", [](auto v) { return floor(v); }, x);
 }
 Tensor ceil(const Tensor& x) {
-  return flat(
+  return rounded(
       "ceil", [](auto v) { return ceil(v); }, x);
 }
 Tensor round(const Tensor& x) {
-  return flat(
+  return rounded(
       "round", [](auto v) { return round(v); }, x);
+}
+Tensor trunc(const Tensor& x) {
+  return rounded(
+      "trunc", [](auto v) { return trunc(v); }, x);
 }
 
 Tensor pow(const Tensor& x, double p) {
@@ -110,23 +110,5 @@ Tensor pow(const Tensor& x, double p) {
   if (p == 2) return square(x);
   return run(rows::pow_scalar(p), x);
 }
-
-Tensor pow(const Tensor& a, const Tensor& b) { return run(rows::pow_, a, b); }
-Tensor add(const Tensor& a, const Tensor& b) { return run<numbers>(rows::add, a, b); }
-Tensor sub(const Tensor& a, const Tensor& b) { return run<numbers>(rows::sub, a, b); }
-Tensor mul(const Tensor& a, const Tensor& b) { return run<numbers>(rows::mul, a, b); }
-Tensor div(const Tensor& a, const Tensor& b) { return run(rows::div, a, b); }
-Tensor maximum(const Tensor& a, const Tensor& b) { return run<numbers>(rows::maximum_, a, b); }
-Tensor minimum(const Tensor& a, const Tensor& b) { return run<numbers>(rows::minimum_, a, b); }
-Tensor mul0(const Tensor& g, const Tensor& d) { return run(rows::mul0_, g, d); }
-
-Tensor add(const Tensor& a, double b) { return run<numbers>(rows::add_scalar(number_for("add", a, b)), a); }
-Tensor sub(const Tensor& a, double b) { return run<numbers>(rows::sub_scalar(number_for("sub", a, b)), a); }
-Tensor sub(double a, const Tensor& b) { return run<numbers>(rows::rsub_scalar(number_for("sub", b, a)), b); }
-Tensor mul(const Tensor& a, double b) { return run<numbers>(rows::mul_scalar(number_for("mul", a, b)), a); }
-Tensor div(const Tensor& a, double b) { return run(rows::div_scalar(b), a); }
-Tensor div(double a, const Tensor& b) { return run(rows::rdiv_scalar(a), b); }
-Tensor maximum(const Tensor& a, double b) { return run<numbers>(rows::maximum_scalar(number_for("maximum", a, b)), a); }
-Tensor minimum(const Tensor& a, double b) { return run<numbers>(rows::minimum_scalar(number_for("minimum", a, b)), a); }
 
 }  // namespace tapestry

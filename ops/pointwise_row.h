@@ -121,6 +121,19 @@ struct BinaryOp {
   }
 };
 
+/// A function constant between its steps, such as floor: the derivative is 0.
+template <class F, class Loop, Domain domain>
+struct StepOp {
+  std::string_view name;
+  F f;
+  Tensor forward(Context&, const Tensor& x) const {
+    Tensor y = empty(x.shape(), x.dtype());
+    kernels::map<Loop, domain>(x.shape(), x.dtype(), f, {detail::out(y)}, {detail::in(x)});
+    return y;
+  }
+  Grads backward(Context&, const Tensor& g) const { return {zeros_like(g)}; }
+};
+
 /// Runs a row on x: `pointwise(Unary{"name", Saves::x, f, dx}, x)`. Included by a user, the loops are scalar ones in the user's flags.
 template <class Loop = kernels::ScalarLoop, Domain domain = Domain::reals, class F, class D>
 Tensor pointwise(const Unary<F, D>& row, const Tensor& x) {
@@ -132,6 +145,13 @@ template <class Loop = kernels::ScalarLoop, Domain domain = Domain::reals, class
 Tensor pointwise(const Binary<F, DA, DB>& row, Tensor a, Tensor b) {
   detail::broadcast_operands(row.name, domain, a, b);
   return apply(BinaryOp<Binary<F, DA, DB>, Loop, domain>(row), a, b);
+}
+
+/// Runs a step function on x.
+template <class Loop = kernels::ScalarLoop, Domain domain = Domain::reals, class F>
+Tensor step_function(std::string_view name, F f, const Tensor& x) {
+  detail::require_domain(name, domain, x);
+  return apply(StepOp<F, Loop, domain>{name, f}, x);
 }
 
 }  // namespace tapestry

@@ -88,6 +88,12 @@ struct Convert {
   Grads backward(Context&, const Tensor& g) const { return {to(g, from)}; }
 };
 
+struct StraightThrough {
+  static constexpr std::string_view name = "straight_through", formula = "x", vjp = "0 for x, g for y";
+  Tensor forward(Context&, const Tensor& x, const Tensor&) const { return clone(x.detach()); }
+  Grads backward(Context&, const Tensor& g) const { return {Tensor{}, g}; }
+};
+
 }  // namespace
 
 Tensor equal(const Tensor& a, const Tensor& b) { return test("equal", eq, a, b); }
@@ -105,6 +111,14 @@ Tensor greater_equal(const Tensor& a, double b) { return test_number(ge, a, b); 
 
 Tensor isnan(const Tensor& x) {
   return test([](auto v) { return v != v; }, x);
+}
+Tensor isinf(const Tensor& x) {
+  return test(
+      []<class T>(const T& v) {
+        const T d = where(v == v, v - v, num<T>(0));  // NaN where v is ±inf, else 0
+        return d != d;
+      },
+      x);
 }
 Tensor isfinite(const Tensor& x) {
   return test([](auto v) { return v - v == v - v; }, x);
@@ -156,6 +170,14 @@ Tensor to(const Tensor& x, DType dtype) {
   if (is_floating(x.dtype()) && is_floating(dtype)) return apply(Convert{x.dtype(), dtype}, x);
   Context nothing;
   return Convert{x.dtype(), dtype}.forward(nothing, x);
+}
+
+Tensor straight_through(const Tensor& x, const Tensor& y) {
+  detail::require_same_dtype("straight_through", x, y);
+  detail::require_floating("straight_through", x);
+  if (x.shape() != y.shape())
+    fail<ShapeError>("straight_through: x is {}, y is {}; the shapes must be equal", x.describe(), y.describe());
+  return apply(StraightThrough{}, x, y);
 }
 
 }  // namespace tapestry

@@ -129,4 +129,61 @@ TEST_SUITE("loss") {
       CHECK(each.to_vector<double>()[i] == doctest::Approx(wanted[i]).epsilon(1e-12));
     CHECK(grad({sum(each)}, {logits})[0].to_vector<double>()[0] == -0.5);
   }
+
+  TEST_CASE("class weights and label smoothing: ignored rows, impossible classes, a mean over no weight") {
+    const Tensor logits = leaf({3, 4}, 1), weight = tensor({0.5, 2, 0, 1}, DType::f64);
+    const Tensor targets = targets_of({1, -100, 3}, {3}), kept = targets_of({1, 3}, {2});
+    for (const double s : {0.0, 0.3})
+      for (const bool weighted : {false, true}) {
+        const CrossEntropyOptions options{.label_smoothing = s, .weight = weighted ? weight : Tensor{}};
+        const auto f = [&](const Tensor& x) { return cross_entropy(x, targets, options); };
+        CHECK(f(logits).item() ==
+              doctest::Approx(cross_entropy(index_select(logits, 0, tensor<int64_t>({0, 2})), kept, options).item()));
+        check_derivatives(f, {logits});
+      }
+    // Targets of weight 0 cost nothing, even where they are impossible.
+    const Tensor impossible = tensor({{0, 0, -INFINITY, 0}}, DType::f64).requires_grad_();
+    for (const Reduction reduction : reductions) {
+      const Tensor loss =
+          sum(cross_entropy(impossible, targets_of({2}, {1}), {.reduction = reduction, .weight = weight}));
+      CHECK(loss.item() == 0);
+      CHECK(difference(grad({loss}, {impossible})[0], zeros({1, 4}, DType::f64)) == 0);
+      CHECK(sum(nll_loss(impossible, targets_of({2}, {1}), {.reduction = reduction, .weight = weight})).item() == 0);
+    }
+  }
+
+  TEST_CASE("label smoothing beside a logit of -inf: the loss is inf, the gradient softmax - q") {
+    const Tensor x = tensor({{0, 0, -INFINITY}}, DType::f64).requires_grad_();
+    for (const bool recording : {false, true}) {
+      const Tensor loss = cross_entropy(x, targets_of({0}, {1}), {.label_smoothing = 0.3});
+      CHECK(loss.item() == INFINITY);
+      const Tensor g = grad({loss}, {x}, {.create_graph = recording})[0];
+      CHECK(difference(g.detach(), tensor({{-0.3, 0.4, -0.1}}, DType::f64)) < 1e-15);
+    }
+  }
+
+  TEST_CASE("gumbel_softmax draws from softmax(logits), one-hot where hard, with the soft gradient") {
+    const Tensor logits = log(tensor({0.1, 0.3, 0.6}, DType::f64));
+    manual_seed(3);
+    const Tensor draws = gumbel_softmax(expand(logits, {20000, 3}), 1, true), share = mean(draws, {0});
+    CHECK(difference(share, exp(logits)) < 0.015);
+    CHECK(all(sum(draws, {1}) == 1).item<bool>());
+    CHECK(all(logical_or(draws == 0, draws == 1)).item<bool>());
+    for (const int64_t dim : {0, -1}) {
+      const Tensor x = leaf({3, 4}, 5);
+      const auto gradient = [&](bool hard) {
+        manual_seed(7);
+        const Tensor y = gumbel_softmax(x, 0.5, hard, dim);
+        return grad({y}, {x}, {.grad_outputs = {uniform({3, 4}, 9)}})[0];
+      };
+      CHECK(difference(gradient(true), gradient(false)) == 0);
+    }
+    manual_seed(7);
+    const Tensor narrow = gumbel_softmax(zeros({2, 3}, DType::bf16), 1, true);
+    CHECK(narrow.dtype() == DType::bf16);
+    CHECK(sum(narrow).item() == 2);
+    CHECK(message<IndexError>([] {
+            (void)gumbel_softmax(zeros({}), 1);
+          }).starts_with("gumbel_softmax: dim -1 is out of range for rank 0"));
+  }
 }

@@ -26,12 +26,18 @@ double log_sum_exp(int64_t n, const T* x) {
   return static_cast<double>(most) + std::log(sum);
 }
 
+template <class T, class C = compute_t<T>>
+double row_mean(int64_t n, const T* x) {
+  const double sum = sum_lanes<C>(n, [&](int64_t j, int64_t count) { return load(x + j, count, C(0)); });
+  return sum / static_cast<double>(n);
+}
+
 }  // namespace
 
 template <class T>
 CrossEntropySum cross_entropy_forward(int64_t n, int64_t classes, const T* logits, int64_t stride,
                                       const int64_t* targets, int64_t ignore_index, compute_t<T>* losses,
-                                      compute_t<T>* lse) {
+                                      compute_t<T>* lse, double smoothing, const double* weight) {
   using C = compute_t<T>;
   CrossEntropySum sum;
   for (int64_t i = 0; i < n; ++i) {
@@ -41,13 +47,19 @@ CrossEntropySum cross_entropy_forward(int64_t n, int64_t classes, const T* logit
       return sum;
     }
     ++sum.count;
+    sum.weight += weight ? weight[targets[i]] : 1;
   }
   double* const wide = scratch<double, LossTag>(n);
   parallel_for(n, row_grain(classes), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const T* row = logits + i * stride;
       const double total = log_sum_exp(classes, row);
-      wide[i] = targets[i] == ignore_index ? 0 : total - convert<double>(row[targets[i]]);
+      wide[i] = 0;
+      if (const double w = targets[i] == ignore_index ? 0 : weight ? weight[targets[i]] : 1; w != 0) {
+        wide[i] = smoothing < 1 ? (1 - smoothing) * (total - convert<double>(row[targets[i]])) : 0;
+        if (smoothing > 0) wide[i] += smoothing * (total - row_mean(classes, row));
+        wide[i] *= w;
+      }
       lse[i] = static_cast<C>(total);
       if (losses) losses[i] = static_cast<C>(wide[i]);
     }
@@ -59,23 +71,32 @@ CrossEntropySum cross_entropy_forward(int64_t n, int64_t classes, const T* logit
 template <class T>
 void cross_entropy_backward(int64_t n, int64_t classes, const T* logits, int64_t stride, const int64_t* targets,
                             int64_t ignore_index, const compute_t<T>* lse, double scale, const compute_t<T>* scales,
-                            T* dlogits, int64_t dlogits_stride) {
+                            T* dlogits, int64_t dlogits_stride, double smoothing, const double* weight) {
   using C = compute_t<T>;
+  const double spread = smoothing / static_cast<double>(classes);
   parallel_for(n, row_grain(classes), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const T* row = logits + i * stride;
       T* out = dlogits + i * dlogits_stride;
-      const double factor = scales ? scale * static_cast<double>(scales[i]) : scale;
+      double factor = scales ? scale * static_cast<double>(scales[i]) : scale;
+      if (weight && targets[i] != ignore_index) factor *= weight[targets[i]];
       if (targets[i] == ignore_index || factor == 0) {
         std::fill(out, out + classes, convert<T>(0.0));
         continue;
       }
       // The target's own entry from its logit before `out`, which may be the same memory, overwrites it; p − 1 as expm1
       // keeps its digits.
-      const double target = factor * std::expm1(convert<double>(row[targets[i]]) - static_cast<double>(lse[i]));
-      const Lanes<C> f(static_cast<C>(factor)), shift(lse[i]);
-      for_lanes<C>(classes,
-                   [&](int64_t j, int64_t count) { store(exp(load(row + j, count) - shift) * f, out + j, count); });
+      const double target =
+          factor * (std::expm1(convert<double>(row[targets[i]]) - static_cast<double>(lse[i])) + smoothing - spread);
+      const Lanes<C> f(static_cast<C>(factor)), shift(lse[i]), q(static_cast<C>(spread));
+      if (smoothing == 0) {
+        for_lanes<C>(classes,
+                     [&](int64_t j, int64_t count) { store(exp(load(row + j, count) - shift) * f, out + j, count); });
+      } else {
+        for_lanes<C>(classes, [&](int64_t j, int64_t count) {
+          store((exp(load(row + j, count) - shift) - q) * f, out + j, count);
+        });
+      }
       out[targets[i]] = convert<T>(target);
     }
   });
@@ -83,9 +104,10 @@ void cross_entropy_backward(int64_t n, int64_t classes, const T* logits, int64_t
 
 #define TAPESTRY_CROSS_ENTROPY(T)                                                                                 \
   template CrossEntropySum cross_entropy_forward<T>(int64_t, int64_t, const T*, int64_t, const int64_t*, int64_t, \
-                                                    compute_t<T>*, compute_t<T>*);                                \
+                                                    compute_t<T>*, compute_t<T>*, double, const double*);         \
   template void cross_entropy_backward<T>(int64_t, int64_t, const T*, int64_t, const int64_t*, int64_t,           \
-                                          const compute_t<T>*, double, const compute_t<T>*, T*, int64_t);
+                                          const compute_t<T>*, double, const compute_t<T>*, T*, int64_t, double,  \
+                                          const double*);
 TAPESTRY_CROSS_ENTROPY(float)
 TAPESTRY_CROSS_ENTROPY(double)
 TAPESTRY_CROSS_ENTROPY(bf16)

@@ -1,4 +1,5 @@
-// Rows of the losses.
+// Rows of cross-entropy and nll_loss.
+// Not losses of two tensors of one shape (pair_loss_rows.cpp). Next: pair_loss_rows.cpp.
 #include "../../ops/ops.h"
 #include "nn_reference.h"
 #include "op_table.h"
@@ -21,7 +22,120 @@ Tensor plain_cross_entropy(Args a, const Params& p) {
   return p.a == 1 ? sum(loss) : sum(loss) / sum(to(kept, x.dtype()));
 }
 
+/// Σ_c q_c w_c (−ln softmax(x)_c), every class a product: nothing picked, nothing fused. smoothing in tenths.
+Tensor plain_weighted_cross_entropy(Args a, const Params& p) {
+  const Tensor &x = a[0], &t = a[1];
+  const int64_t classes = x.size(-1);
+  const double s = static_cast<double>(p.b) / 10;
+  const Tensor w = a.size() > 2 ? a[2] : ones({classes}, x.dtype()), kept = to(t != -100.0, x.dtype());
+  const Tensor hit = to(unsqueeze(t, -1) == arange(classes), x.dtype());
+  const Tensor q = (1 - s) * hit + s / static_cast<double>(classes);
+  const Tensor loss = kept * sum(q * w * (logsumexp(x, {-1}, true) - x), {-1});
+  if (p.a == 0) return loss;
+  return p.a == 1 ? sum(loss) : sum(loss) / sum(hit * w);
+}
+
+/// cross_entropy with class weights (three inputs) and label smoothing (p.b tenths).
+Tensor weighted_cross_entropy(Args a, const Params& p) {
+  return cross_entropy(a[0], a[1],
+                       {.reduction = reduction(p.a),
+                        .label_smoothing = static_cast<double>(p.b) / 10,
+                        .weight = a.size() > 2 ? a[2] : Tensor{}});
+}
+
+Array weighted_reference(const Arrays& a, const Params& p) {
+  return reference::weighted_loss(a[0], a[1], a.size() > 2 ? &a[2] : nullptr, static_cast<double>(p.b) / 10, p.a);
+}
+
 constexpr OpRow rows[] = {
+    {.name = "cross_entropy (label smoothing)",
+     .vjp = "dx = g (softmax(x) − q)/count, 0 in ignored rows",
+     .fn = [](Args a, const Params& p) { return weighted_cross_entropy(a, p); },
+     .ref = [](const Arrays& a, const Params& p) { return weighted_reference(a, p); },
+     .composite = [](Args a, const Params& p) { return plain_weighted_cross_entropy(a, p); },
+     .samples = {{{real(4, 3), index(3, 4)}, {2, 1}},
+                 {{real(4, 3), index(3, 4)}, {0, 5}},
+                 {{real(2, 3, 3), index(3, 2, 3)}, {1, 10}}},
+     .empty = {{real(0, 3), index(3, 0)}, {2, 1}},
+     .large = {{real(1000, 256), index(256, 1000)}, {2, 1}},
+     .errors = {{[] {
+                   (void)cross_entropy(zeros({1, 3}), tensor<int64_t>({0}), {.label_smoothing = 1.5});
+                 },
+                 "cross_entropy: label_smoothing is 1.5; it must be from 0 to 1"}},
+     .bounds = fused},
+    {.name = "cross_entropy (class weights)",
+     .vjp = "dx = g w[t] (softmax(x) − [j = t])/Σ w[t], 0 in ignored rows",
+     .fn = [](Args a, const Params& p) { return weighted_cross_entropy(a, p); },
+     .ref = [](const Arrays& a, const Params& p) { return weighted_reference(a, p); },
+     .composite = [](Args a, const Params& p) { return plain_weighted_cross_entropy(a, p); },
+     .samples = {{{real(4, 3), index(3, 4), constant(3).in(0.5, 2)}, {2, 0}},
+                 {{real(4, 3), index(3, 4), constant(3).in(0.5, 2)}, {0, 0}},
+                 {{real(2, 3, 3), index(3, 2, 3), constant(3).in(0.5, 2)}, {1, 0}}},
+     .empty = {{real(0, 3), index(3, 0), constant(3)}, {2, 0}},
+     .errors = {{[] {
+                   (void)cross_entropy(zeros({1, 3}), tensor<int64_t>({0}), {.weight = ones({2})});
+                 },
+                 "cross_entropy: weight is [2] f32, but there are 3 classes; it must hold one number per class"},
+                {[] {
+                   (void)cross_entropy(zeros({1, 3}), tensor<int64_t>({0}), {.weight = ones({3}, DType::f64)});
+                 },
+                 "cross_entropy: weight is [3] f64, the rows are [1, 3] f32; convert with to(weight, DType::f32)"}},
+     .bounds = fused},
+    {.name = "cross_entropy (class weights and label smoothing)",
+     .formula = "y = −Σ q w ln softmax(x), q = (1 − s)·[j = t] + s/V",
+     .vjp = "dx = g (softmax(x) Σ q w − q w)/Σ w[t], 0 in ignored rows",
+     .fn = [](Args a, const Params& p) { return weighted_cross_entropy(a, p); },
+     .ref = [](const Arrays& a, const Params& p) { return weighted_reference(a, p); },
+     .composite = [](Args a, const Params& p) { return plain_weighted_cross_entropy(a, p); },
+     .samples = {{{real(4, 3), index(3, 4), constant(3).in(0.5, 2)}, {2, 1}},
+                 {{real(4, 3), index(3, 4), constant(3).in(0.5, 2)}, {0, 2}},
+                 {{real(2, 3, 3), index(3, 2, 3), constant(3).in(0.5, 2)}, {1, 3}}},
+     .empty = {{real(0, 3), index(3, 0), constant(3)}, {2, 1}},
+     .errors =
+         {{[] {
+             (void)cross_entropy(zeros({2, 3}), tensor<int64_t>({0, 3}), {.label_smoothing = 0.1, .weight = ones({3})});
+           },
+           "cross_entropy: target 3 at [1] is out of range for 3 classes"}},
+     .bounds = fused},
+    {.name = "cross_entropy (x twice)",
+     .fn = [](Args a) { return cross_entropy(2 * a[0] * a[0], a[1], {.label_smoothing = 0.1}); },
+     .ref =
+         [](const Arrays& a) {
+           Array x = a[0];
+           for (double& v : x.values) v *= 2 * v;
+           return reference::weighted_loss(x, a[1], nullptr, 0.1, 2);
+         },
+     .samples = {{{real(4, 3), index(3, 4)}}},
+     .empty = {{real(0, 3), index(3, 0)}},
+     .errors = {{[] { (void)cross_entropy(zeros({2}), zeros({2})); }, "cross_entropy: logits is [2] f32"}},
+     .bounds = composed},
+    {.name = "nll_loss (class weights)",
+     .formula = "y = −w[t] x[t], summed or averaged over kept rows",
+     .vjp = "dx = −g w[t] [j = t]/Σ w[t], 0 in ignored rows",
+     .fn = [](Args a, const Params& p) { return nll_loss(a[0], a[1], {.reduction = reduction(p.a), .weight = a[2]}); },
+     .ref =
+         [](const Arrays& a, const Params& p) {
+           double sum = 0, kept = 0;
+           const Array each = reference::build(a[1].shape, [&](const Dims& i) {
+             const int64_t t = a[1].number(i);
+             sum -= a[2]({t}) * a[0]({i[0], t});
+             kept += a[2]({t});
+             return -a[2]({t}) * a[0]({i[0], t});
+           });
+           return p.a == 0 ? each : Array{{}, {p.a == 1 ? sum : sum / kept}};
+         },
+     .samples = {{{real(4, 3), index(3, 4), constant(3).in(0.5, 2)}, {2}},
+                 {{real(4, 3), index(3, 4), constant(3).in(0.5, 2)}, {0}}},
+     .empty = {{real(0, 3), index(3, 0), constant(3)}, {1}},
+     .errors = {{[] {
+                   (void)nll_loss(zeros({1, 3}), tensor<int64_t>({0}), {.label_smoothing = 0.1});
+                 },
+                 "nll_loss: label_smoothing is 0.1, which needs all classes; use cross_entropy"},
+                {[] {
+                   (void)nll_loss(zeros({1, 3}), tensor<int64_t>({0}), {.weight = ones({3}).requires_grad_()});
+                 },
+                 "nll_loss: weight has no derivative, but requires a gradient; pass weight.detach()"}},
+     .bounds = composed},
     {.name = "cross_entropy",
      .fn =
          [](Args a, const Params& p) {
@@ -63,36 +177,6 @@ constexpr OpRow rows[] = {
                    (void)nll_loss(zeros({2, 3}), tensor<int64_t>({0, 3}));
                  },
                  "nll_loss: target 3 at [1] is out of range for 3 classes"}},
-     .bounds = composed},
-    {.name = "mse_loss",
-     .formula = "y = (x − t)², summed or averaged",
-     .vjp = "dx = 2 g (x − t)/count",
-     .fn = [](Args a, const Params& p) { return mse_loss(a[0], a[1], reduction(p.a)); },
-     .ref =
-         [](const Arrays& a, const Params& p) {
-           return reference::pair_loss(a[0], a[1], p.a, [](double x, double t) { return (x - t) * (x - t); });
-         },
-     .samples = {{{real(3, 4), real(3, 4)}, {2}}, {{real(3, 4), real(3, 4)}, {1}}, {{real(4), real(4)}, {0}}},
-     .empty = {{real(0, 3), real(0, 3)}, {1}},
-     .errors = {{[] { (void)mse_loss(zeros({2}), zeros({3})); },
-                 "mse_loss: x is [2] f32, target is [3] f32; the shapes must be equal: expand(target, x.shape())"}},
-     .bounds = composed},
-    {.name = "binary_cross_entropy_with_logits",
-     .formula = "y = max(x, 0) − x·t + ln(1 + e^(−|x|)), summed or averaged",
-     .vjp = "dx = g (σ(x) − t)/count",
-     .fn = [](Args a, const Params& p) { return binary_cross_entropy_with_logits(a[0], a[1], reduction(p.a)); },
-     .ref =
-         [](const Arrays& a, const Params& p) {
-           return reference::pair_loss(a[0], a[1], p.a, [](double x, double t) {
-             return (x > 0 ? x : 0) - x * t + std::log1p(std::exp(-std::fabs(x)));
-           });
-         },
-     .samples = {{{real(3, 4), real(3, 4).in(0, 1)}, {2}},
-                 {{real(3, 4), constant(3, 4).in(0, 1)}, {1}},
-                 {{real(4), real(4).in(0, 1)}, {0}}},
-     .empty = {{real(0, 3), constant(0, 3)}, {1}},
-     .errors = {{[] { (void)binary_cross_entropy_with_logits(zeros({2}), zeros({3})); },
-                 "binary_cross_entropy_with_logits: x is [2] f32, target is [3] f32; the shapes must be equal"}},
      .bounds = composed},
 };
 

@@ -51,6 +51,28 @@ inline Array picked_loss(const Array& x, const Array& targets, int64_t ignored, 
   return {{}, {reduction == 1 || kept == 0 ? sum : sum / static_cast<double>(kept)}};
 }
 
+/// Σ_c q_c w_c (-ln softmax(x)_c) per row with q = (1 - s)·one-hot + s/V; the mean divides by the kept targets' weights.
+inline Array weighted_loss(const Array& x, const Array& targets, const Array* weight, double s, int64_t reduction) {
+  double sum = 0, kept = 0;
+  const int64_t classes = x.shape[x.shape.rank() - 1];
+  Array losses = build(targets.shape, [&](const Dims& i) {
+    const int64_t target = targets.number(i);
+    if (target == -100) return 0.0;
+    double loss = 0;
+    for (int64_t c = 0; c < classes; ++c) {
+      Dims at = i;
+      at.push_back(c);
+      const double q = (c == target ? 1 - s : 0) + s / static_cast<double>(classes);
+      loss += q * (weight ? (*weight)({c}) : 1) * (log_sum_exp(line(x, at.rank() - 1, at)) - x(at));
+    }
+    sum += loss;
+    kept += weight ? (*weight)({target}) : 1;
+    return loss;
+  });
+  if (reduction == 0) return losses;
+  return {{}, {reduction == 1 || kept == 0 ? sum : sum / kept}};
+}
+
 /// f(x, t) at every element, then all, sum or mean.
 template <class F>
 Array pair_loss(const Array& x, const Array& t, int64_t reduction, F&& f) {
@@ -112,6 +134,17 @@ inline Array attention(const Arrays& a, bool causal) {
   if (rank <= 3) y.shape.erase(1);
   if (rank == 2) y.shape.erase(0);
   return y;
+}
+
+/// softmax((x + Gumbel noise of the next ticket)/tau) along dim.
+inline Array gumbel_softmax(const Array& x, int dim, double tau) {
+  const Ticket ticket = draw_ticket();
+  Array y = x;
+  for (size_t i = 0; i < y.values.size(); ++i) {
+    const double u = std::max(static_cast<double>(uniform_f32(ticket.word(i))), 0x1p-25);
+    y.values[i] = (y.values[i] - std::log(-std::log(u))) / tau;
+  }
+  return along(y, dim, soft_max);
 }
 
 /// x/(1 - p) where the word of the next ticket keeps it.

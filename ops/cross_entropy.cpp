@@ -1,0 +1,176 @@
+// Cross-entropy of integer targets, fused with its log-softmax, and nll_loss, which takes the logarithms.
+// Not here: losses of two tensors of one shape (loss.cpp).
+// Next: loss.cpp.
+#include "kernels/cross_entropy.h"
+#include "../autograd/function.h"
+#include "error_text.h"
+#include "ops.h"
+#include "rows.h"
+
+namespace tapestry {
+namespace {
+
+/// "[3, 17]" of the row-major index i.
+std::string position(const Shape& shape, int64_t i) {
+  Dims at = shape;
+  for (int d = shape.rank(); d-- > 0; i /= shape[d]) at[d] = i % shape[d];
+  return to_string(at);
+}
+
+[[noreturn]] void fail_target(std::string_view op, const Tensor& targets, int64_t i, int64_t classes) {
+  fail<IndexError>("{}: target {} at {} is out of range for {} classes", op, dense(targets).data<int64_t>()[i],
+                   position(targets.shape(), i), classes);
+}
+
+void check_rows(const char* op, const char* name, const Tensor& x, const Tensor& targets) {
+  detail::require_floating(op, x);
+  Shape rows;
+  for (int d = 0; d + 1 < x.dim(); ++d) rows.push_back(x.shape()[d]);
+  if (x.dim() == 0 || targets.shape() != rows)
+    fail<ShapeError>("{}: {} is {}, targets is {}; targets must have the shape of {} without its last dim", op, name,
+                     x.describe(), targets.describe(), name);
+  if (x.size(-1) == 0 && targets.numel() > 0)
+    fail<ShapeError>("{}: {} is {}, targets is {}; there must be a class to choose", op, name, x.describe(),
+                     targets.describe());
+  if (targets.dtype() != DType::i64)
+    fail<DTypeError>("{}: targets is {}; it must be i64: convert with to(x, DType::i64)", op, targets.describe());
+}
+
+void check_targets(const char* op, const Tensor& x, const Tensor& targets, int64_t ignore_index) {
+  const Tensor t = dense(targets);
+  const auto* p = t.data<int64_t>();
+  for (int64_t i = 0; i < t.numel(); ++i)
+    if (p[i] != ignore_index && (p[i] < 0 || p[i] >= x.size(-1))) fail_target(op, targets, i, x.size(-1));
+}
+
+void check_options(const char* op, const Tensor& x, const CrossEntropyOptions& options) {
+  if (!(options.label_smoothing >= 0 && options.label_smoothing <= 1))
+    fail<ValueError>("{}: label_smoothing is {}; it must be from 0 to 1", op, options.label_smoothing);
+  const Tensor& w = options.weight;
+  if (!w.defined()) return;
+  if (w.shape() != Shape{x.size(-1)})
+    fail<ShapeError>("{}: weight is {}, but there are {} classes; it must hold one number per class", op, w.describe(),
+                     x.size(-1));
+  if (w.dtype() != x.dtype())
+    fail<DTypeError>("{}: weight is {}, the rows are {}; convert with to(weight, DType::{})", op, w.describe(),
+                     x.describe(), name_of(x.dtype()));
+  if (w.requires_grad() && grad_enabled())
+    fail<AutogradError>("{}: weight has no derivative, but requires a gradient; pass weight.detach()", op);
+}
+
+/// The class weights in f64, undefined if there are none.
+Tensor class_weights(const CrossEntropyOptions& options) {
+  return options.weight.defined() ? dense(to(options.weight.detach(), DType::f64)) : Tensor{};
+}
+
+/// What a mean divides by: the weights of the kept targets, or their number.
+double kept_weight(const Tensor& targets, const CrossEntropyOptions& options) {
+  const Tensor t = dense(targets), w = class_weights(options);
+  const auto* p = t.data<int64_t>();
+  const double* const weight = w.defined() ? w.data<double>() : nullptr;
+  double kept = 0;
+  for (int64_t i = 0; i < t.numel(); ++i)
+    if (p[i] != options.ignore_index) kept += weight ? weight[p[i]] : 1;
+  return kept;
+}
+
+/// 1 for a sum, 1/weight for a mean, 0 for the mean over nothing.
+double share(const CrossEntropyOptions& options, double weight) {
+  if (options.reduction != Reduction::mean) return 1;
+  return weight == 0 ? 0 : 1 / weight;
+}
+
+/// −Σ_c q_c w_c log_probs[c] where kept, reduced; q is one-hot, smoothed by s, w the class weights. Targets are known to be in range.
+Tensor picked_loss(const Tensor& log_probs, const Tensor& targets, const CrossEntropyOptions& options) {
+  if (log_probs.numel() == 0) {  // nothing to pick from
+    const Tensor nothing = sum(log_probs, {-1});
+    return options.reduction == Reduction::none ? nothing : sum(nothing);
+  }
+  const Tensor kept = not_equal(targets, from(std::vector<int64_t>{options.ignore_index}, {}));
+  const Tensor at = where(kept, targets, 0.0), &w = options.weight;
+  Tensor losses = -squeeze(gather(log_probs, -1, unsqueeze(at, -1)), -1);
+  // mul0: a class of weight 0 costs nothing, even where its probability is 0.
+  if (w.defined()) losses = mul0(reshape(index_select(w.detach(), 0, reshape(at, {-1})), at.shape()), losses);
+  if (const double s = options.label_smoothing; s > 0) {
+    const Tensor all_classes = w.defined() ? mul0(w.detach(), log_probs) : log_probs;
+    losses = (1 - s) * losses - s * mean(all_classes, {-1});
+  }
+  losses = where(kept, losses, 0.0);
+  if (options.reduction == Reduction::none) return losses;
+  return sum(losses) * share(options, kept_weight(targets, options));
+}
+
+struct CrossEntropy {
+  static constexpr std::string_view name = "cross_entropy",
+                                    formula = "y = ln Σ e^x − x[t], summed or averaged over kept rows",
+                                    vjp = "dx = g (softmax(x) − [j = t])/count, 0 in ignored rows";
+  // Not for class weights together with label smoothing, where every class of a row weighs differently.
+  CrossEntropyOptions options;
+
+  Tensor composite(const Tensor& logits, const Tensor& targets) const {
+    return picked_loss(log_softmax(logits, -1), targets, options);
+  }
+
+  Tensor forward(Context& c, const Tensor& logits, const Tensor& targets) const {
+    const detail::RowView x = detail::rows_of(logits);
+    const Tensor t = dense(targets), weights = class_weights(options);
+    const DType wide = logits.dtype() == DType::f64 ? DType::f64 : DType::f32;
+    const bool each = options.reduction == Reduction::none;
+    const Tensor losses = each ? empty(targets.shape(), wide) : Tensor{}, lse = empty({x.rows}, wide);
+    double total = 0;
+    detail::dispatch_floating(logits.dtype(), [&]<class T> {
+      using C = compute_t<T>;
+      const auto found = kernels::cross_entropy_forward<T>(
+          x.rows, x.width, x.data<T>(), x.stride, t.data<int64_t>(), options.ignore_index,
+          each ? detail::fresh<C>(losses) : nullptr, detail::fresh<C>(lse), options.label_smoothing,
+          weights.defined() ? weights.data<double>() : nullptr);
+      if (found.bad_row >= 0) fail_target(name, targets, found.bad_row, x.width);
+      if (found.count > 0) total = found.loss * share(options, found.weight);
+    });
+    c.save(lse);
+    if (each) return wide == logits.dtype() ? losses : to(losses, logits.dtype());
+    return scalar(total, logits.dtype());
+  }
+
+  Grads backward(Context& c, const Tensor& g) const {
+    const Tensor logits = c.input(0), targets = c.input(1), lse = c.saved(0), t = dense(targets),
+                 weights = class_weights(options);
+    const detail::RowView x = detail::rows_of(logits);
+    const Tensor dx = empty(logits.shape(), logits.dtype());
+    const bool each = options.reduction == Reduction::none;
+    const double scale = each ? 1 : g.item() * share(options, kept_weight(targets, options));
+    const Tensor scales = each ? dense(g.dtype() == lse.dtype() ? g : to(g, lse.dtype())) : Tensor{};
+    detail::dispatch_floating(logits.dtype(), [&]<class T> {
+      using C = compute_t<T>;
+      kernels::cross_entropy_backward<T>(x.rows, x.width, x.data<T>(), x.stride, t.data<int64_t>(),
+                                         options.ignore_index, lse.data<C>(), scale, each ? scales.data<C>() : nullptr,
+                                         detail::fresh<T>(dx), x.width, options.label_smoothing,
+                                         weights.defined() ? weights.data<double>() : nullptr);
+    });
+    return {dx, {}};
+  }
+};
+
+}  // namespace
+
+Tensor cross_entropy(const Tensor& logits, const Tensor& targets, CrossEntropyOptions options) {
+  check_rows("cross_entropy", "logits", logits, targets);
+  check_options("cross_entropy", logits, options);
+  if (options.label_smoothing == 0 || !options.weight.defined()) return apply(CrossEntropy{options}, logits, targets);
+  check_targets("cross_entropy", logits, targets, options.ignore_index);
+  if (logits.dtype() != DType::bf16) return picked_loss(log_softmax(logits, -1), targets, options);
+  options.weight = to(options.weight, DType::f32);
+  return to(picked_loss(log_softmax(to(logits, DType::f32), -1), targets, options), DType::bf16);
+}
+
+Tensor nll_loss(const Tensor& log_probs, const Tensor& targets, CrossEntropyOptions options) {
+  check_rows("nll_loss", "log_probs", log_probs, targets);
+  check_options("nll_loss", log_probs, options);
+  if (options.label_smoothing != 0)
+    fail<ValueError>("nll_loss: label_smoothing is {}, which needs all classes; use cross_entropy",
+                     options.label_smoothing);
+  check_targets("nll_loss", log_probs, targets, options.ignore_index);
+  return picked_loss(log_probs, targets, options);
+}
+
+}  // namespace tapestry
