@@ -89,6 +89,22 @@ bool holds(const std::string& text, const std::string& part) { return text.find(
 }  // namespace
 
 TEST_SUITE("programs") {
+  TEST_CASE("--memory-report says what memory was for; --debug-nan ends with the operation that was not finite first") {
+    const Place place;
+    const Outcome report = place.train({"--memory-report"});
+    REQUIRE_MESSAGE(report.status == 0, report.err);
+    for (const char* part : {"parameters", "optimizer", "saved for backward", "layers.1.feed_forward"})
+      CHECK_MESSAGE(holds(report.out, part), part);
+    const Outcome nan = place.train({"--debug-nan", "--overwrite", "--lr", "1e30"});
+    CHECK(nan.status == 1);
+    CHECK(nan.err.find("tapestry: train: step ") == 0);
+    CHECK(holds(nan.err, " is not finite: "));
+    CHECK(holds(nan.err, "; in f64 the same step is "));
+    CHECK(std::count(nan.err.begin(), nan.err.end(), '\n') == 1);
+    CHECK(files_of(place).contains("run/checkpoint.safetensors"));
+    CHECK(files_of(place).contains("run/model.safetensors"));
+  }
+
   TEST_CASE("train writes its files and says what the model achieved beside counting") {
     const Place place;
     const Outcome outcome = place.train();

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "../../autograd/error.h"
 #include "../../autograd/parallel.h"
@@ -17,6 +18,7 @@
 #include "../text/words.h"
 #include "../training/checkpoint.h"
 #include "../training/loop.h"
+#include "../training/memory_places.h"
 #include "../training/presets.h"
 #include "../training/progress.h"
 #include "../training/verify_resume.h"
@@ -33,7 +35,7 @@ struct TrainOptions {
   std::optional<double> lr;
   std::optional<std::string> tokenizer;
   int64_t sample = 500;
-  bool resume = false, overwrite = false, verify_resume = false;
+  bool resume = false, overwrite = false, verify_resume = false, debug_nan = false, memory_report = false;
 };
 
 /// Steps on either side of the stop that --verify-resume tries.
@@ -92,21 +94,40 @@ void print_sample(const RunFolder& folder, const TrainingText& text, int64_t tok
              100 * words.share());
 }
 
+/// Progress that also files memory under modules after the first step, when every moment is there.
+class PlacingProgress : public Progress {
+ public:
+  PlacingProgress(Trainer& trainer, const MemoryTracker* tracker)
+      : Progress(trainer.config().steps), trainer_(trainer), tracker_(tracker) {}
+  void on_step(const StepReport& report) override {
+    Progress::on_step(report);
+    if (tracker_ != nullptr && !std::exchange(placed_, true)) place_memory(*tracker_, trainer_);
+  }
+
+ private:
+  Trainer& trainer_;
+  const MemoryTracker* tracker_;
+  bool placed_ = false;
+};
+
 /// Runs what is left of the run in `folder` and prints how it went.
-void finish_run(const RunFolder& folder, Trainer& trainer, int64_t sample) {
-  Progress progress(trainer.config().steps);
+void finish_run(const RunFolder& folder, Trainer& trainer, const TrainOptions& o, const MemoryTracker* tracker) {
+  trainer.set_debug_nan(o.debug_nan);
+  if (tracker != nullptr) place_memory(*tracker, trainer);
+  PlacingProgress progress(trainer, tracker);
   const TrainEnd end = [&] {
     const StopSignal stop;  // only while there is something to save: what follows ends at once
     return run_training(folder, trainer, progress, [] { return StopSignal::asked(); });
   }();
   progress.clear();
+  if (tracker != nullptr) fmt::print("\n{}", tracker->report().to_string());
   if (end == TrainEnd::stopped) {
     fmt::print("stopped after step {} of {}; go on with: tapestry train --resume --out {}\n", trainer.state().step,
                trainer.config().steps, folder.path());
     return;
   }
   print_result(trainer.text(), trainer.evaluate(true));
-  if (sample > 0) print_sample(folder, trainer.text(), sample);
+  if (o.sample > 0) print_sample(folder, trainer.text(), o.sample);
   fmt::print("\n{0}/model.safetensors, {0}/config.json and {0}/log.jsonl are written\n", folder.path());
 }
 
@@ -126,10 +147,11 @@ void start(const TrainOptions& o) {
                verdict.message);
     return;
   }
+  const auto tracker = o.memory_report ? std::make_unique<MemoryTracker>() : nullptr;
   Trainer trainer(config, text);
   print_start(trainer);
   begin_run(folder, trainer);
-  finish_run(folder, trainer, o.sample);
+  finish_run(folder, trainer, o, tracker.get());
 }
 
 void resume(const TrainOptions& o) {
@@ -138,12 +160,13 @@ void resume(const TrainOptions& o) {
   const TrainingText text = TrainingText::read(o.data.empty() ? checkpoint.source : o.data,
                                                std::move(checkpoint.tokenizer), checkpoint.config.held_out);
   check_text(checkpoint, text);
+  const auto tracker = o.memory_report ? std::make_unique<MemoryTracker>() : nullptr;
   Trainer trainer(checkpoint.config, text);
   restore(trainer, checkpoint);
   fmt::print("going on after step {} of {}\n", trainer.state().step, trainer.config().steps);
   print_start(trainer);
   write_run_config(folder, trainer);  // a kill right after the first checkpoint leaves none
-  finish_run(folder, trainer, o.sample);
+  finish_run(folder, trainer, o, tracker.get());
 }
 
 std::string preset_help() {
@@ -166,7 +189,7 @@ void add_train(CLI::App& app) {
   command->add_flag(
       "--resume", o->resume,
       "go on with the run in --out, bit for bit as if it had not stopped; beside it only --out, --data (if "
-      "the text has moved), --sample and --threads mean anything");
+      "the text has moved), --sample, --threads, --debug-nan and --memory-report mean anything");
   const std::vector<CLI::Option*> choices = {
       with_preset,
       command->add_option("--config", o->config, "configuration as JSON; the config.json of a run is one")
@@ -190,6 +213,12 @@ void add_train(CLI::App& app) {
   command->add_option("--sample", o->sample, "tokens to write at the end; 0 for none")
       ->type_name("N")
       ->capture_default_str();
+  command->add_flag(
+      "--debug-nan", o->debug_nan,
+      "end at the first step whose loss or gradient is not finite, and say which operation made it so and "
+      "whether f64 would");
+  command->add_flag("--memory-report", o->memory_report,
+                    "print what memory was used for, by kind and by module, now and at the peak");
   add_threads_option(*command);
   command->callback([o, choices] {
     if (o->sample < 0) fail<ValueError>("train: --sample is {}; it must not be negative", o->sample);

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "../../autograd/error.h"
 #include "checkpoint.h"
 #include "stopwatch.h"
 
@@ -34,6 +35,12 @@ LogEntry next_entry(Trainer& trainer, bool whole, double lr) {
   return entry;
 }
 
+[[noreturn]] void explain(Trainer& trainer, const StepReport& report) {
+  const NanReport nan = trainer.debug_last_step();
+  fail<ValueError>("train: step {} has loss {} and gradient norm {}: {}; {}", report.step, report.loss,
+                   report.grad_norm, nan.origin, nan.in_f64);
+}
+
 void save(const RunFolder& folder, Trainer& trainer) {
   const Stopwatch time(trainer.state().seconds.checkpoint);
   save_checkpoint(folder.checkpoint(), trainer);
@@ -56,6 +63,11 @@ TrainEnd run_training(const RunFolder& folder, Trainer& trainer, TrainObserver& 
   while (!trainer.finished() && !stopped) {
     const StepReport report = trainer.step();
     observer.on_step(report);
+    if (report.skipped && trainer.debugs_nan()) {
+      save(folder, trainer);
+      export_model(folder, trainer);
+      explain(trainer, report);
+    }
     stopped = stop();
     if (trainer.finished() || report.step % trainer.config().eval_interval == 0) {
       const LogEntry entry = next_entry(trainer, trainer.finished(), report.lr);

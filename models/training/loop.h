@@ -28,7 +28,8 @@ void begin_run(const RunFolder& folder, Trainer& trainer);
 
 /// Trains until config.steps or until stop() says so between two steps. Every config.eval_interval steps: evaluate,
 /// write a line of the log, then the checkpoint that counts it. The last step evaluates the whole held-out part and
-/// exports the model; a stop saves a checkpoint and exports, too.
+/// exports the model; a stop saves a checkpoint and exports, too. A skipped step of a trainer that debugs NaN does so as well,
+/// and ends as a ValueError which says where the step stopped being finite.
 TrainEnd run_training(const RunFolder& folder, Trainer& trainer, TrainObserver& observer,
                       const std::function<bool()>& stop);
 

@@ -63,11 +63,11 @@ Trainer::Trainer(TrainConfig config, const TrainingText& text, LanguageModel mod
   manual_seed(static_cast<uint64_t>(config_.seed));
 }
 
-std::vector<TokenBatch> Trainer::micro_batches() const {
+std::vector<TokenBatch> Trainer::micro_batches(int64_t step) const {
   const int64_t rows = config_.micro_batch == 0 ? config_.batch : std::min(config_.micro_batch, config_.batch);
   std::vector<TokenBatch> batches;
   for (int64_t first = 0; first < config_.batch; first += rows)
-    batches.push_back(order_.batch(state_.step, std::min(rows, config_.batch - first), first));
+    batches.push_back(order_.batch(step, std::min(rows, config_.batch - first), first));
   return batches;
 }
 
@@ -76,7 +76,7 @@ StepReport Trainer::step() {
   // run draws the same.
   set_random_step(static_cast<uint64_t>(state_.step) + 1);
   Stopwatch data(state_.seconds.data);
-  const std::vector<TokenBatch> batches = micro_batches();
+  const std::vector<TokenBatch> batches = micro_batches(state_.step);
   data.stop();
   const Stopwatch time(state_.seconds.steps);
   const TokenLoss loss = accumulate_gradients(model_.logits, batches);
@@ -100,12 +100,16 @@ StepReport Trainer::step() {
     return report;
   }
   ++state_.skipped;
-  if (++state_.skipped_in_a_row >= config_.max_skipped)
+  if (++state_.skipped_in_a_row >= config_.max_skipped && !debug_nan_)
     fail<ValueError>(
         "train: {} steps in a row had a loss or gradient that is not finite (step {}: loss {}, gradient norm {}); "
         "lower lr ({})",
         state_.skipped_in_a_row, report.step, report.loss, report.grad_norm, config_.lr);
   return report;
+}
+
+NanReport Trainer::debug_last_step() {
+  return debug_nan(model(), model_.logits, micro_batches(state_.step - 1), static_cast<uint64_t>(state_.step));
 }
 
 TokenLoss Trainer::evaluate(bool whole) {

@@ -11,6 +11,7 @@
 #include "../../optim/optimizer.h"
 #include "../../optim/schedule.h"
 #include "config.h"
+#include "debug_nan.h"
 #include "step.h"
 #include "training_text.h"
 
@@ -65,8 +66,13 @@ class Trainer {
   Trainer& operator=(const Trainer&) = delete;
 
   /// One update. A loss or gradient that is not finite skips it; ValueError once config.max_skipped steps in a row were
-  /// skipped.
+  /// skipped, unless they are to be debugged.
   StepReport step();
+  /// Makes the first skipped step the last one of run_training, which says why it was skipped.
+  void set_debug_nan(bool on) { debug_nan_ = on; }
+  [[nodiscard]] bool debugs_nan() const { return debug_nan_; }
+  /// Why the last step, which was skipped, was not finite. Runs it twice more (debug_nan.h).
+  NanReport debug_last_step();
   [[nodiscard]] bool finished() const { return state_.step >= config_.steps; }
   /// Loss on the held-out part: the whole of it, or config.eval_windows windows.
   TokenLoss evaluate(bool whole);
@@ -80,7 +86,7 @@ class Trainer {
   [[nodiscard]] const TrainState& state() const { return state_; }
 
  private:
-  std::vector<TokenBatch> micro_batches() const;
+  [[nodiscard]] std::vector<TokenBatch> micro_batches(int64_t step) const;
 
   TrainConfig config_;
   const TrainingText& text_;
@@ -90,6 +96,7 @@ class Trainer {
   Schedule schedule_;
   Optimizer<AdamW> optimizer_;
   TrainState state_;
+  bool debug_nan_ = false;
 };
 
 /// `config` with its vocab_size, checked. ValueError if it names another one than the tokenizer has.
