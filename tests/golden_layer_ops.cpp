@@ -1,9 +1,14 @@
 // Golden ops of layers, norms, softmax and the losses of language models, through the modules where there is one.
 // Next: golden_attention_ops.cpp.
 #include "../models/transformer/sampler.h"
+#include "../nn/batch_norm.h"
+#include "../nn/conv.h"
 #include "../nn/feed_forward.h"
+#include "../nn/group_norm.h"
 #include "../nn/linear.h"
 #include "../nn/norm.h"
+#include "../nn/pool.h"
+#include "../nn/visitor.h"
 #include "golden_ops.h"
 
 namespace tapestry::golden {
@@ -42,9 +47,39 @@ Tensor layer_norm_layer(const Args& a) {
   return bound(LayerNorm(x.size(-1), LayerNormOptions{.eps = eps, .bias = a.has("b")}), values)(x);
 }
 
-/// x (B, C, …) normalised over groups of channels, as a layer norm of each group.
-Tensor group_norm(const Tensor& x, int64_t groups, double eps) {
-  return reshape(layer_norm(reshape(x, {x.size(0), groups, -1}), {}, {}, eps), x.shape());
+Pair pair(const Args& a, const char* attr, int64_t otherwise) {
+  const Dims d = a.given(attr) ? a.dims(attr) : Dims{otherwise};
+  return {d[0], d[d.rank() - 1]};
+}
+
+template <class Layer>
+Tensor conv_layer(const Args& a) {
+  const Tensor& w = a["w"];
+  constexpr bool transposed = std::is_same_v<Layer, ConvTranspose2d>;
+  const ConvLayerOptions o{.stride = pair(a, "stride", 1),
+                           .padding = pair(a, "padding", 0),
+                           .groups = a.integer("groups", 1),
+                           .output_padding = pair(a, "output_padding", 0),
+                           .bias = a.has("b")};
+  const int64_t in = w.size(transposed ? 0 : 1) * (transposed ? 1 : o.groups),
+                out = w.size(transposed ? 1 : 0) * (transposed ? o.groups : 1);
+  std::map<std::string, Tensor> values{{"weight", w}};
+  if (a.has("b")) values["bias"] = a["b"];
+  if constexpr (std::is_same_v<Layer, Conv1d>)
+    return bound(Layer(in, out, w.size(2), o), values)(a["x"]);
+  else
+    return bound(Layer(in, out, Pair(w.size(2), w.size(3)), o), values)(a["x"]);
+}
+
+Outputs batch_norm_layer(const Args& a) {
+  BatchNorm1d m(a["x"].size(1), {.eps = a.number("eps", 0), .momentum = a.number("momentum", 0)});
+  to(m, a.dtype);
+  m.train(a.flag("training"));
+  m.state.running_mean.copy_(a["rm"].detach());
+  m.state.running_var.copy_(a["rv"].detach());
+  set_parameters(m, {{"weight", a["g"]}, {"bias", a["b"]}});
+  const Tensor y = m(a["x"]);
+  return {{"y", y}, {"running_mean", m.state.running_mean}, {"running_var", m.state.running_var}};
 }
 
 CrossEntropyOptions loss_options(const Args& a) {
@@ -115,10 +150,17 @@ constexpr Op rows[] = {
      }},
     {"group_norm",
      [](const Args& a) {
-       return group_norm(a["x"], a.integer("groups", 1), a.number("eps", 0)) * unsqueeze(a["g"], 1) +
-              unsqueeze(a["b"], 1);
+       const GroupNorm m(a.integer("groups", 1), a["x"].size(1), {.eps = a.number("eps", 0)});
+       return bound(m, {{"weight", a["g"]}, {"bias", a["b"]}})(a["x"]);
      }},
-    {"instance_norm", [](const Args& a) { return group_norm(a["x"], a["x"].size(1), a.number("eps", 0)); }},
+    {"instance_norm", [](const Args& a) { return instance_norm(a["x"], {}, {}, a.number("eps", 0)); }},
+    {"batch_norm", batch_norm_layer},
+
+    {"conv1d", conv_layer<Conv1d>},
+    {"conv2d", conv_layer<Conv2d>},
+    {"conv_transpose2d", conv_layer<ConvTranspose2d>},
+    {"max_pool1d",
+     [](const Args& a) { return MaxPool1d(a.integer("kernel", 0), {.stride = Pair(a.integer("stride", 0))})(a["x"]); }},
 
     {"softmax", [](const Args& a) { return softmax(a["x"], a.integer("dim", -1)); }},
     {"log_softmax", [](const Args& a) { return log_softmax(a["x"], a.integer("dim", -1)); }},

@@ -46,11 +46,8 @@ TEST_SUITE("golden_ops") {
         "ops/sum",     "ops/amax",        "ops/var",  "ops/logsumexp", "ops/logsumexp_extremes",
         "ops/max_dim", "ops/reduce_edge", "ops/ties", "ops/at_zero",   "ops/scans",
         "ops/prod"};
-    constexpr Skip skips[] = {
-        {"max_pool1d", "pooling"},
-    };
     constexpr Policy policies[] = {{"ops/logsumexp_extremes:c0", "grad/in/x", softmax_rows}};
-    check_fixtures(fixtures, skips, policies);
+    check_fixtures(fixtures, {}, policies);
   }
 
   TEST_CASE("products, views and indices") {
@@ -59,10 +56,9 @@ TEST_SUITE("golden_ops") {
     check_fixtures(fixtures);
   }
 
-  TEST_CASE("normalisation and second derivatives") {
-    constexpr std::string_view fixtures[] = {"ops/norms", "ops/double_backward"};
-    constexpr Skip skips[] = {{"batch_norm", "batch_norm"}, {"conv2d", "conv2d"}};
-    check_fixtures(fixtures, skips);
+  TEST_CASE("normalisation, convolution and second derivatives") {
+    constexpr std::string_view fixtures[] = {"ops/norms", "ops/conv", "ops/double_backward"};
+    check_fixtures(fixtures);
   }
 
   TEST_CASE("recurrent sequences") {
@@ -72,7 +68,6 @@ TEST_SUITE("golden_ops") {
 
   TEST_CASE("odd sizes up to ten thousand") {
     constexpr std::string_view fixtures[] = {"size/medium"};
-    constexpr Skip skips[] = {{"conv2d", "conv2d"}};
-    check_fixtures(fixtures, skips);
+    check_fixtures(fixtures);
   }
 }
