@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <thread>
 
 #include "../autograd/allocator.h"
@@ -299,6 +300,36 @@ TEST_SUITE("engine") {
     a.join();
     b.join();
     CHECK(values(w.grad()) == V{800, 1600, 2400});
+  }
+
+  TEST_CASE("threads build different graphs over shared leaves: walks that add, walks that only look, and a hook") {
+    const Tensor w = leaf({1, 2, 3}), v = leaf({4, 5, 6});
+    const Tensor shared = plain::scale(w, 1);  // recorded here, walked there
+    std::atomic<int> fired{0}, wrong{0};
+    const auto hook = w.register_hook([&](const Tensor&) {
+      ++fired;
+      return Tensor{};
+    });
+    const auto squares = [&] {
+      for (int i = 0; i < 100; ++i) plain::sum(plain::mul(w, plain::add(w, v))).backward();
+    };
+    const auto through_shared = [&] {
+      for (int i = 0; i < 100; ++i) plain::sum(plain::mul(shared, v)).backward({}, {.retain_graph = true});
+    };
+    const auto second_order = [&] {
+      for (int i = 0; i < 100; ++i) {
+        const Tensor y = plain::sum(plain::mul(plain::mul(v, v), v));
+        const Tensor g = grad({y}, {v}, {.create_graph = true})[0];
+        if (values(grad({plain::sum(g)}, {v})[0]) != V{24, 30, 36}) ++wrong;
+      }
+    };
+    std::thread threads[] = {std::thread(squares), std::thread(through_shared), std::thread(second_order),
+                             std::thread(squares)};
+    for (std::thread& t : threads) t.join();
+    CHECK(wrong == 0);
+    CHECK(fired == 300);
+    CHECK(values(w.grad()) == V{2 * 600 + 400, 2 * 900 + 500, 2 * 1200 + 600});  // 200·(2w + v) + 100·v
+    CHECK(values(v.grad()) == V{300, 600, 900});
   }
 
   TEST_CASE("the tape: recording order, printing, released nodes") {

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "../autograd/engine.h"
 #include "plain_ops.h"
 
@@ -109,6 +111,28 @@ TEST_SUITE("hooks") {
     CHECK(values(x.grad()) == V{8, 16});
     CHECK(values(w.grad()) == V{12, 16});
     CHECK(values(inner)[0] == doctest::Approx(std::sin(3.0) + 3 * std::cos(3.0)));
+  }
+
+  TEST_CASE("backward inside backward: a hook walks the graph it is called from, and adds to the same leaf") {
+    const Tensor x = leaf({1, 2});
+    const Tensor y = plain::mul(x, x), z = plain::sum(plain::scale(y, 3));
+    int depth = 0, deepest = 0;
+    V inner;
+    const auto hook = y.register_hook([&](const Tensor& g) {
+      deepest = std::max(deepest, ++depth);
+      if (depth == 1) {
+        const EnableGrad recording;
+        inner = values(grad({plain::sum(y)}, {x}, {.retain_graph = true})[0]);  // through y: this hook again
+        plain::sum(plain::scale(x, 5)).backward();
+      }
+      --depth;
+      return plain::scale(g, 2);
+    });
+    z.backward();
+    CHECK(deepest == 2);
+    CHECK(inner == V{4, 8});               // 2·2x
+    CHECK(values(x.grad()) == V{17, 29});  // 2·3·2x + 5
+    CHECK_THROWS_AS(z.backward(), AutogradError);
   }
 
   TEST_CASE("hooks take part in a recorded walk") {
