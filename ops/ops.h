@@ -16,7 +16,7 @@
 
 namespace tapestry {
 
-// ---------------------------------------------------------------- pointwise (ops/pointwise.cpp)
+// ---------------------------------------------------------------- pointwise (ops/pointwise*.cpp)
 
 Tensor neg(const Tensor& x);    ///< −x
 Tensor abs(const Tensor& x);    ///< |x|; derivative 0 at 0
@@ -91,7 +91,7 @@ Tensor maximum(const Tensor& a, const Tensor& b);  ///< ties share the gradient 
 Tensor minimum(const Tensor& a, const Tensor& b);
 Tensor atan2(const Tensor& y, const Tensor& x);      ///< the angle of (x, y); derivative 0 at the origin
 Tensor hypot(const Tensor& a, const Tensor& b);      ///< √(a² + b²) without overflow; derivative 0 at the origin
-Tensor fmod(const Tensor& a, const Tensor& b);       ///< a − b·trunc(a/b): the sign of a
+Tensor fmod(const Tensor& a, const Tensor& b);       ///< a − b·trunc(a/b): the sign of a; i64, too
 Tensor remainder(const Tensor& a, const Tensor& b);  ///< a − b·floor(a/b): the sign of b, as in Python; i64, too
 Tensor floor_divide(const Tensor& a,
                     const Tensor& b);            ///< floor(a/b); i64, too (ValueError for a zero divisor); derivative 0
@@ -259,7 +259,7 @@ Tensor unfold(const Tensor& x, int64_t dim, int64_t size, int64_t step);
 /// unfold's adjoint: sums the windows back into a dim of `length`.
 Tensor fold(const Tensor& windows, int64_t dim, int64_t length, int64_t step);
 
-// ---------------------------------------------------------------- reductions (ops/reduce.cpp)
+// ---------------------------------------------------------------- reductions (ops/reduce.cpp, statistics.cpp, scan.cpp)
 // dims: any set, negative counts from the end, empty means all. keepdim keeps them as size 1.
 // Sums of f32 and bf16 keep their accuracy over 2²⁵ elements; results do not depend on the thread count.
 
@@ -285,24 +285,26 @@ Tensor logsumexp(const Tensor& x, const Dims& dims = {}, bool keepdim = false);
 Tensor cumsum(const Tensor& x, int64_t dim);
 Tensor cumprod(const Tensor& x, int64_t dim);
 Tensor logcumsumexp(const Tensor& x, int64_t dim);
-/// {values, indices (i64)}: the largest (smallest) so far along dim; the latest of equal elements counts and takes the gradient, as in PyTorch.
+/// {values, indices (i64)}: the largest (smallest) so far along dim; the latest of equal elements counts and takes the gradient, as in PyTorch. After
+/// a NaN all are NaN.
 std::array<Tensor, 2> cummax(const Tensor& x, int64_t dim);
 std::array<Tensor, 2> cummin(const Tensor& x, int64_t dim);
 /// Product; exact gradients with any number of zeros.
 Tensor prod(const Tensor& x, const Dims& dims = {}, bool keepdim = false);
 /// Σ(x − mean)²/(n − correction); two passes, so no cancellation. NaN where n ≤ correction.
 Tensor var(const Tensor& x, const Dims& dims = {}, bool keepdim = false, double correction = 1);
-/// √var; gradient 0 where it is 0.
-Tensor std(const Tensor& x, const Dims& dims = {}, bool keepdim = false, double correction = 1);
+/// The standard deviation √var; gradient 0 where it is 0. (`std` would be ambiguous after `using namespace tapestry`.)
+Tensor stddev(const Tensor& x, const Dims& dims = {}, bool keepdim = false, double correction = 1);
 /// (Σ|x|ᵖ)^(1/p), p ≥ 0 or ±inf (largest, smallest |x|; ties share), p = 0 counts; no overflow before the root; gradient 0 at 0.
-Tensor norm(const Tensor& x, double p, const Dims& dims = {}, bool keepdim = false);
+/// Not an overload of norm: norm(x, {1}) would be a p.
+Tensor vector_norm(const Tensor& x, double p, const Dims& dims = {}, bool keepdim = false);
 /// x/max(‖x‖ₚ, eps) along dim.
 Tensor normalize(const Tensor& x, double p = 2, int64_t dim = -1, double eps = 1e-12);
 Tensor count_nonzero(const Tensor& x, const Dims& dims = {});  ///< i64
 /// {values, indices} of the middle element along dim, the lower one of two; NaN first. The element takes the gradient.
 std::array<Tensor, 2> median(const Tensor& x, int64_t dim, bool keepdim = false);
 Tensor median(const Tensor& x);
-/// The q-quantile, 0 ≤ q ≤ 1, linear between neighbours; gradients to the two.
+/// The q-quantile, 0 ≤ q ≤ 1, linear between neighbours; gradients to the two. NaN where there is one.
 Tensor quantile(const Tensor& x, double q, int64_t dim, bool keepdim = false);
 
 // ---------------------------------------------------------------- sorting (ops/sort.cpp)
@@ -449,12 +451,12 @@ struct CrossEntropyOptions {
   int64_t ignore_index = -100;  ///< rows with this target have loss 0 and gradient 0
   Reduction reduction = Reduction::mean;
   double label_smoothing = 0;  ///< the target is (1 − s)·one-hot + s/V; Szegedy et al. 2016
-  Tensor weight = {};          ///< (V): each row's loss times weight[target]; the mean divides by the weights' sum
+  Tensor weight = {};          ///< (V): class c's term times weight[c]; the mean divides by the kept targets' weights
 };
 /// −ln softmax(logits)[target] for logits (…, V) and targets (…) i64, by logsumexp. The mean is over kept rows; over none it is 0.
 /// IndexError naming position and value for a target outside [0, V). The result has the logits' dtype; bf16 rows are summed in f32.
 Tensor cross_entropy(const Tensor& logits, const Tensor& targets, CrossEntropyOptions options = {});
-/// −log_probs[target], reduced as cross_entropy.
+/// −log_probs[target], reduced as cross_entropy. ValueError for label smoothing.
 Tensor nll_loss(const Tensor& log_probs, const Tensor& targets, CrossEntropyOptions options = {});
 /// (x − target)²; the shapes must be equal (ShapeError), as a broadcast loss is a silent mistake.
 Tensor mse_loss(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean);

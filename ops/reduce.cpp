@@ -1,67 +1,17 @@
-// Reductions over any set of dims: sum, sum_to, mean, amax, amin, max, min, argmax, argmin, any, all, norm, logsumexp; and cumsum.
+// Reductions over any set of dims: sum, sum_to, mean, amax, amin, max, min, argmax, argmin, any, all, count_nonzero, logsumexp.
 // Each is one kernel call (kernels/reduce.h); the derivative of a sum is expand, so that nothing is copied.
-// Next: index.cpp.
+// Next: statistics.cpp.
 #include <limits>
 
 #include "../autograd/function.h"
 #include "error_text.h"
-#include "kernels/reduce.h"
-#include "ops.h"
+#include "reduction.h"
 
 namespace tapestry {
 namespace {
 
+using namespace detail;  // reduction.h
 using kernels::Reduce;
-
-/// What a reduction of x leaves: `kept` has size 1 along the reduced dims, `result` is what the caller gets, of as many elements.
-struct Plan {
-  Dims dims;
-  Shape from, kept, result;
-  int64_t count = 1;  ///< elements behind each result
-
-  Plan(const Tensor& x, const Dims& reduced) : dims(reduced), from(x.shape()), kept(x.shape()) {
-    for (const int64_t d : dims) {
-      count *= from[static_cast<int>(d)];
-      kept[static_cast<int>(d)] = 1;
-    }
-  }
-  /// A gradient of the result as one of x.
-  [[nodiscard]] Tensor spread(const Tensor& g) const { return expand(reshape(g, kept), from); }
-};
-
-Plan plan(const char* op, const Tensor& x, const Dims& dims, bool keepdim) {
-  bool chosen[max_rank] = {};
-  for (const int64_t dim : dims) {
-    const int d = normalize_dim(op, dim, x.dim());
-    if (chosen[d])
-      fail<ShapeError>("{}: dim {} is named twice in {} for {}; name each dim once", op, d, to_string(dims),
-                       x.describe());
-    chosen[d] = true;
-  }
-  Dims reduced;
-  for (int d = 0; d < x.dim(); ++d)
-    if (dims.empty() || chosen[d]) reduced.push_back(d);
-  Plan p(x, reduced);
-  for (int d = 0; d < x.dim(); ++d)
-    if (keepdim || !(dims.empty() || chosen[d])) p.result.push_back(p.kept[d]);
-  return p;
-}
-
-kernels::Reducible reducible(const Tensor& x, const Plan& p) {
-  return kernels::split(x.raw_data(), x.dtype(), x.shape(), x.strides(), p.dims);
-}
-
-Tensor reduced(Reduce what, const Tensor& x, const Plan& p, DType dtype) {
-  const Tensor y = empty(p.result, dtype);
-  kernels::reduce(what, reducible(x, p), y.body()->storage->data, dtype);
-  return y;
-}
-
-void require_elements(const char* op, const Tensor& x, const Plan& p) {
-  if (p.count == 0)
-    fail<ShapeError>("{}: {} has no elements along dims {}; there is no {} of nothing", op, x.describe(),
-                     to_string(p.dims), op);
-}
 
 struct Sum {
   static constexpr std::string_view name = "sum", formula = "y = Σ x over dims", vjp = "expand(g, x.shape)";
@@ -127,22 +77,6 @@ struct ExtremeAlong {
   }
 };
 
-struct Norm {
-  static constexpr std::string_view name = "norm", formula = "y = √(Σ x²) over dims", vjp = "g·x/y, 0 where y = 0";
-  Plan p;
-  Tensor forward(Context& c, const Tensor& x) const {
-    const Tensor y = reduced(Reduce::norm, x, p, x.dtype());
-    c.save(x, y);
-    return y;
-  }
-  Grads backward(Context& c, const Tensor& g) const {
-    return grads(c, [&] {
-      const Tensor x = c.saved(0), y = reshape(c.saved(1), p.kept), zero = equal(y, 0.0);
-      return mul0(masked_fill(reshape(g, p.kept), zero, 0), div(x, masked_fill(y, zero, 1)));
-    });
-  }
-};
-
 struct LogSumExp {
   static constexpr std::string_view name = "logsumexp", formula = "y = ln Σ eˣ over dims",
                                     vjp = "g·e^(x − y), 0 where y = −inf";
@@ -161,21 +95,6 @@ struct LogSumExp {
       // y was rounded, by up to |y|·2⁻²⁴ in f32: all of e is off by one factor, which the sum takes out again.
       return mul0(reshape(g, p.kept), div(e, where(greater(total, 0), total, 1)));
     });
-  }
-};
-
-struct Cumsum {
-  static constexpr std::string_view name = "cumsum", formula = "y[i] = Σ x[j] over j ≤ i", vjp = "Σ g[j] over j ≥ i";
-  int dim;
-  bool reverse;
-  Tensor forward(Context&, const Tensor& x) const {
-    const Tensor y = empty(x.shape(), x.dtype());
-    kernels::cumsum(x.shape(), dim, x.dtype(), x.raw_data(), x.strides(), y.body()->storage->data, y.strides(),
-                    reverse);
-    return y;
-  }
-  Grads backward(Context& c, const Tensor& g) const {
-    return grads(c, [&] { return apply(Cumsum{dim, !reverse}, g); });
   }
 };
 
@@ -253,19 +172,13 @@ Tensor all(const Tensor& x, const Dims& dims, bool keepdim) {
   return reduced(Reduce::all, x, plan("all", x, dims, keepdim), DType::boolean);
 }
 
-Tensor norm(const Tensor& x, const Dims& dims, bool keepdim) {
-  detail::require_floating("norm", x);
-  return apply(Norm{plan("norm", x, dims, keepdim)}, x);
-}
-
 Tensor logsumexp(const Tensor& x, const Dims& dims, bool keepdim) {
   detail::require_floating("logsumexp", x);
   return apply(LogSumExp{plan("logsumexp", x, dims, keepdim)}, x);
 }
 
-Tensor cumsum(const Tensor& x, int64_t dim) {
-  const int d = normalize_dim("cumsum", dim, x.dim());
-  return x.dtype() == DType::boolean ? cumsum(to(x, DType::i64), d) : apply(Cumsum{d, false}, x);
+Tensor count_nonzero(const Tensor& x, const Dims& dims) {
+  return reduced(Reduce::count, x, plan("count_nonzero", x, dims, false), DType::i64);
 }
 
 }  // namespace tapestry

@@ -91,6 +91,73 @@ TEST_SUITE("policies") {
     check_close(b.grad(), {0.5, 1});
   }
 
+  TEST_CASE("products: the gradient is the product of the others, with any number of zeros; of nothing 1") {
+    for (const auto& [values, gradient] :
+         {std::pair{V{0, 2, 3}, V{6, 0, 0}}, std::pair{V{0, 0, 3}, V{0, 0, 0}}, std::pair{V{4, 0}, V{0, 4}}}) {
+      const Tensor x = from(values).requires_grad_();
+      prod(x).backward();
+      check_close(x.grad(), gradient, 0);
+    }
+    const Tensor x = leaf({2, 0, 3, 0});
+    sum(cumprod(x, 0)).backward();
+    check_close(x.grad(), {1, 8, 0, 0}, 0);
+    CHECK(prod(zeros({0, 2})).item() == 1);
+  }
+
+  TEST_CASE("variance is NaN where n ≤ correction; a standard deviation of 0 has gradient 0") {
+    CHECK(all_nan(var(ones({1}))));
+    CHECK(all_nan(stddev(ones({0, 2}), {0})));
+    CHECK(all_nan(var(ones({2}), {}, false, 3)));
+    CHECK(var(ones({1}), {}, false, 0).item() == 0);
+    const Tensor x = leaf({{0.1, 0.1, 0.1}, {1, 2, 3}});
+    sum(stddev(x, {1})).backward();
+    check_close(x.grad(), {0, 0, 0, -0.5, 0, 0.5});
+    CHECK(var(tensor({16777216, 16777218})).item() == 2);
+  }
+
+  TEST_CASE("norms of order p: gradient 0 at 0, ties of the largest share, order 0 counts, nothing has no largest") {
+    for (const double p : {0.0, 0.5, 1.0, 1.5, 2.0, 3.0, inf, -inf}) {
+      CAPTURE(p);
+      const Tensor zero = leaf({0, 0, 0});
+      CHECK(vector_norm(zero, p).item() == 0);
+      vector_norm(zero, p).backward();
+      check_close(zero.grad(), {0, 0, 0}, 0);
+    }
+    const Tensor x = leaf({-3, 1, 3});
+    vector_norm(x, inf).backward();
+    check_close(x.grad(), {-0.5, 0, 0.5});
+    CHECK(vector_norm(x, 0).item() == 3);
+    const Tensor half = leaf({0, 4});
+    vector_norm(half, 0.5).backward();
+    check_close(half.grad(), {0, 1});
+    CHECK(vector_norm(zeros({0}), 3).item() == 0);
+    CHECK_THROWS_AS(vector_norm(zeros({0}), inf), ShapeError);
+    const Tensor direction = leaf({{0, 0}, {3, 4}});
+    check_close(normalize(direction), {0, 0, 0.6, 0.8});
+    sum(normalize(direction)).backward();
+    for (const double v : direction.grad().to_vector<double>()) CHECK(std::isfinite(v));
+  }
+
+  TEST_CASE("order: NaN is larger than every number, equal elements keep their order, ranks give to one element") {
+    const Tensor x = tensor<double>({2, NAN, 1, 2});
+    check_close(argsort(x), {2, 0, 3, 1});
+    check_close(argsort(x, 0, true), {1, 0, 3, 2});
+    CHECK(all_nan(median(x)));
+    CHECK(all_nan(quantile(x, 0.5, 0)));
+    CHECK(all_nan(slice(cummax(x, 0)[0], 0, 1, {})));
+    const Tensor y = leaf({4, 1, 3, 2});
+    median(y).backward();
+    check_close(y.grad(), {0, 0, 0, 1});
+    y.clear_grad();
+    (quantile(y, 0, 0) + quantile(y, 1, 0) + quantile(y, 0.25, 0)).backward();
+    check_close(y.grad(), {1, 1.25, 0, 0.75});
+    const Tensor ties = leaf({2, 2, 1});
+    sum(cummax(ties, 0)[0]).backward();
+    check_close(ties.grad(), {1, 2, 0});
+    CHECK_THROWS_AS(median(zeros({0})), ShapeError);
+    CHECK_THROWS_AS(quantile(zeros({0}), 0.5, 0), ShapeError);
+  }
+
   TEST_CASE("a fully masked attention row is 0, forward and backward, in every dtype; true means may attend") {
     for (const DType dtype : {DType::f64, DType::f32, DType::bf16}) {
       const double tolerance = dtype == DType::f64 ? 1e-8 : dtype == DType::f32 ? 1e-6 : 0.03;
@@ -136,6 +203,12 @@ TEST_SUITE("policies") {
     CHECK(norm(tensor<bf16>({3e20, 4e20})).item() == doctest::Approx(5e20).epsilon(1e-2));
     CHECK(norm(tensor<double>({3e200, 4e200})).item() == doctest::Approx(5e200));
     CHECK(norm(tensor<double>({3e-200, 4e-200})).item() == doctest::Approx(5e-200));
+    for (const double p : {0.5, 3.0}) {
+      CAPTURE(p);
+      const double right = p == 3 ? std::cbrt(91) : std::pow(std::sqrt(3) + 2, 2);
+      for (const double scale : {1e300, 1e-300})
+        CHECK(vector_norm(tensor<double>({3 * scale, 4 * scale}), p).item() == doctest::Approx(right * scale));
+    }
   }
 
   TEST_CASE("cross entropy: ignored rows, bad targets, a mean over nothing") {

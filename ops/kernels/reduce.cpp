@@ -267,16 +267,21 @@ void reduce(Reduce what, const Reducible& x, void* out, DType out_dtype) {
       case Reduce::prod:
         return Walk<ProdOp<T>>(x, target).run();
       case Reduce::any:
-        return Walk<TruthOp<T, false>>(x, target).run();
+        return Walk<AnyOp<T>>(x, target).run();
       case Reduce::all:
-        return Walk<TruthOp<T, true>>(x, target).run();
+        return Walk<AllOp<T>>(x, target).run();
+      case Reduce::count:
+        return Walk<CountOp<T>>(x, target).run();
+      case Reduce::deviation:
       case Reduce::logsumexp:
         break;
     }
     if constexpr (std::is_floating_point_v<T>) {
+      if (what == Reduce::deviation) return Walk<DeviationOp<T>>(x, target).run();
       Walk<LogSumExpOp<T>>(x, target).run();
     } else {
-      fail<DTypeError>("logsumexp: x is {}, not f32, f64 or bf16; convert with to(x, DType::f32)", name_of(x.dtype));
+      fail<DTypeError>("{}: x is {}, not f32, f64 or bf16; convert with to(x, DType::f32)",
+                       what == Reduce::deviation ? "deviation" : "logsumexp", name_of(x.dtype));
     }
   });
 }

@@ -216,23 +216,70 @@ struct ProdOp {
   static State result(const State& s, int64_t) { return s; }
 };
 
-/// all = true: whether no element is 0; all = false: whether one is not.
-template <class T, bool all>
-struct TruthOp {
+/// How many elements are not 0 (NaN is not).
+template <class T>
+struct CountOp {
   using Element = T;
   using State = int64_t;
-  static State init() { return all; }
+  static State init() { return 0; }
   static void row(State& s, const T* x, int64_t n, int64_t) {
-    bool b = all;
-    for (int64_t i = 0; i < n; ++i) b = all ? b & (x[i] != T(0)) : b | (x[i] != T(0));
-    merge(s, b);
+    for (int64_t i = 0; i < n; ++i) s += x[i] != T(0);
   }
   static void columns(State* s, const char* rows, int64_t width, int64_t count, int64_t step, int64_t first) {
-    each_column<TruthOp, State, T>(s, rows, width, count, step, first);
+    each_column<CountOp, State, T>(s, rows, width, count, step, first);
   }
-  static void add(State& s, T x, int64_t) { merge(s, x != T(0)); }
-  static void merge(State& a, const State& b) { a = all ? a & b : a | b; }
-  static int64_t result(const State& s, int64_t) { return s; }
+  static void add(State& s, T x, int64_t) { s += x != T(0); }
+  static void merge(State& a, const State& b) { a += b; }
+  static State result(const State& s, int64_t) { return s; }
+};
+
+template <class T>
+struct AnyOp : CountOp<T> {
+  static int64_t result(int64_t s, int64_t) { return s != 0; }
+};
+template <class T>
+struct AllOp : CountOp<T> {
+  static int64_t result(int64_t s, int64_t n) { return s == n; }
+};
+
+/// Σ(x - mean)²: two passes over each dense run, whose sums are merged by Chan, Golub & LeVeque 1983; exactly 0 for equal elements. Without a
+/// column loop: the walk turns columns into rows first.
+template <class T>
+struct DeviationOp {
+  using Element = T;
+  struct State {
+    double count, mean, sum;
+  };
+  static State init() { return {0, 0, 0}; }
+  static void row(State& s, const T* x, int64_t n, int64_t) {
+    const int64_t whole = n - n % 8;  // beyond, lane_tree_sum would take in zeros
+    double mean = static_cast<double>(x[0]);
+    const auto total = [&](auto term) {  // of x - mean, each after `term` changed it
+      double sum = lane_tree_sum<double>(x, whole, [mean, term](auto& w) {
+        w -= mean;
+        term(w);
+      });
+      for (int64_t i = whole; i < n; ++i) {
+        double d = static_cast<double>(x[i]) - mean;
+        term(d);
+        sum += d;
+      }
+      return sum;
+    };
+    const auto count = static_cast<double>(n);
+    mean += total([](auto&) {}) / count;
+    const double sum = total([](auto& w) { w *= w; });
+    merge(s, {count, mean, sum});
+  }
+  static void merge(State& a, const State& b) {
+    if (a.count == 0 || b.count == 0) {
+      if (b.count != 0) a = b;
+      return;
+    }
+    const double count = a.count + b.count, d = b.mean - a.mean;
+    a = {count, a.mean + d * (b.count / count), a.sum + b.sum + d * d * (a.count * (b.count / count))};
+  }
+  static double result(const State& s, int64_t) { return s.sum; }
 };
 
 /// ln Σe^x as most + ln Σe^(x - most). Without a column loop: the walk turns columns into rows first.

@@ -1,4 +1,6 @@
-// Rows of the reductions and of cumsum.
+// Rows of the reductions.
+#include <algorithm>
+
 #include "../../ops/ops.h"
 #include "op_table.h"
 
@@ -21,11 +23,6 @@ double smallest(const Line& xs) {
   double best = reference::inf;
   for (const double x : xs) best = x < best ? x : best;
   return best;
-}
-double length(const Line& xs) {
-  double sum = 0;
-  for (const double x : xs) sum += x * x;
-  return std::sqrt(sum);
 }
 double place_of_largest(const Line& xs) {
   size_t best = 0;
@@ -215,32 +212,39 @@ constexpr OpRow rows[] = {
               true, true),
           "every x ≠ 0 over dims"),
     reduction(
-        "norm", [](Args a, const Params& p) { return norm(a[0], dims(p), p.d != 0); },
-        [](const Line& x) { return length(x); }, "norm: ",
-        [] {
-          (void)norm(zeros({2, 3}, DType::i64));
-        },
-        false, true),
-    reduction(
         "logsumexp", [](Args a, const Params& p) { return logsumexp(a[0], dims(p), p.d != 0); },
         [](const Line& x) { return reference::log_sum_exp(x); }, "logsumexp: dim -3 is out of range for rank 2",
         [] {
           (void)logsumexp(zeros({2, 3}), {-3});
         },
         false, true),
-    along(
-        "cumsum", [](Args a, const Params& p) { return cumsum(a[0], p.a); },
-        [](const Arrays& a, const Params& p) {
-          return reference::along(a[0], p.a, [](Line x) {
-            for (size_t i = 1; i < x.size(); ++i) x[i] += x[i - 1];
-            return x;
-          });
+    reduction(
+        "prod", [](Args a, const Params& p) { return prod(a[0], dims(p), p.d != 0); },
+        [](const Line& x) {
+          double y = 1;
+          for (const double v : x) y *= v;
+          return y;
         },
-        "cumsum: dim 2 is out of range for rank 2",
+        "prod: dim 2 is out of range for rank 2",
         [] {
-          (void)cumsum(zeros({2, 3}), 2);
+          (void)prod(zeros({2, 3}), {2});
         },
-        true),
+        true, true),
+    {.name = "count_nonzero",
+     .formula = "number of x ≠ 0 over dims",
+     .fn = [](Args a, const Params& p) { return count_nonzero(a[0] > 0, dims(p)); },
+     .ref =
+         [](const Arrays& a, const Params& p) {
+           return reduce(a[0], dims(p), false, [](const Line& x) {
+             return std::count_if(x.begin(), x.end(), [](double v) { return v > 0; });
+           });
+         },
+     .samples = {{{real(3, 4)}, {1, 0, 1}}, {{real(2, 3, 2)}, {0, 2, 2}}, {{real(3, 4)}}},
+     .empty = {{real(0, 3)}, {0, 0, 1}},
+     .large = {{real(300, 401)}, {0, 0, 1}},
+     .errors = {{[] { (void)count_nonzero(zeros({2}), {1}); }, "count_nonzero: dim 1 is out of range for rank 1"}},
+     .differentiable = false,
+     .i64 = true},
 };
 
 }  // namespace
