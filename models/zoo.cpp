@@ -7,6 +7,8 @@
 #include "../autograd/random.h"
 #include "../nn/visitor.h"
 #include "../ops/ops.h"
+#include "lenet.h"
+#include "lstm_lm.h"
 #include "mlp.h"
 #include "transformer/lm.h"
 
@@ -57,8 +59,37 @@ constexpr std::array<std::string_view, 21> transformer_parameters = {
     "lm_head.weight",
 };
 
+TinyModel tiny_lstm_lm(DType dtype, uint64_t seed) {
+  manual_seed(seed);
+  const auto m = std::make_shared<LstmLm>(LstmLmConfig{.vocab_size = 5, .d_model = 4, .hidden_size = 6, .n_layers = 2});
+  to(*m, dtype);
+  const Tensor x = randint(0, 5, {2, 4}), y = randint(0, 5, {2, 4});
+  return {m, [raw = m.get(), x, y] { return raw->loss(x, y); }};
+}
+
+constexpr std::array<std::string_view, 11> lstm_lm_parameters = {
+    "token_embedding.weight", "lstm.weight_ih_l0", "lstm.weight_hh_l0", "lstm.bias_ih_l0",
+    "lstm.bias_hh_l0",        "lstm.weight_ih_l1", "lstm.weight_hh_l1", "lstm.bias_ih_l1",
+    "lstm.bias_hh_l1",        "lm_head.weight",    "lm_head.bias",
+};
+
+TinyModel tiny_lenet(DType dtype, uint64_t seed) {
+  manual_seed(seed);
+  const auto m = std::make_shared<LeNet>(3);
+  to(*m, dtype);
+  const Tensor x = rand({4, 1, 28, 28}, dtype), y = randint(0, 3, {4});
+  return {m, [raw = m.get(), x, y] { return cross_entropy((*raw)(x), y); }};
+}
+
+constexpr std::array<std::string_view, 10> lenet_parameters = {
+    "conv1.weight", "conv1.bias", "conv2.weight", "conv2.bias", "fc1.weight",
+    "fc1.bias",     "fc2.weight", "fc2.bias",     "fc3.weight", "fc3.bias",
+};
+
 constexpr std::array table{
     ZooRow{.name = "mlp", .make = tiny_mlp, .parameters = mlp_parameters},
+    ZooRow{.name = "lenet", .make = tiny_lenet, .parameters = lenet_parameters},
+    ZooRow{.name = "lstm_lm", .make = tiny_lstm_lm, .parameters = lstm_lm_parameters},
     ZooRow{.name = "transformer", .make = tiny_transformer, .parameters = transformer_parameters},
 };
 

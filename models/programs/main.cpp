@@ -1,6 +1,6 @@
-// The program `tapestry`: reads the command line, runs one subcommand, and turns every error into one line.
-// Exit status: 0 done, 1 an error, 2 a wrong command line.
-// Next: train.cpp.
+// The program `tapestry`: reads the command line, runs one subcommand, and
+// turns every error into one line. Exit status: 0 done, 1 an error, 2 a wrong
+// command line. Next: train.cpp.
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -16,8 +16,9 @@ namespace {
 
 constexpr const char* out_of_memory = "out of memory; choose a smaller model, batch or context";
 
-/// What the parser lets pass: a whole number outside 64 bits, which it would replace by the nearest one, and an empty
-/// path, which a variable that is not set leaves behind.
+/// What the parser lets pass: a whole number outside 64 bits, which it would
+/// replace by the nearest one, and an empty path, which a variable that is not
+/// set leaves behind.
 void check_values(CLI::App& command) {
   for (CLI::Option* option : command.get_options()) {
     const std::string type = option->get_type_name();
@@ -30,6 +31,7 @@ void check_values(CLI::App& command) {
     if (type == "FILE" || type == "DIR")
       option->check([](const std::string& text) { return std::string(text.empty() ? "the path is empty" : ""); });
   }
+  for (CLI::App* inner : command.get_subcommands([](CLI::App*) { return true; })) check_values(*inner);
 }
 
 /// One line on stderr, whatever the message holds.
@@ -55,14 +57,18 @@ void add_threads_option(CLI::App& command) {
 }  // namespace tapestry::programs
 
 int main(int argc, char** argv) {
-  CLI::App app("Trains decoder-only Transformers on text, and lets them write.", "tapestry");
+  CLI::App app(
+      "Trains decoder-only Transformers on text, and lets them write; "
+      "trains other models, too.",
+      "tapestry");
   app.require_subcommand(1);
   app.fallthrough(false);
   try {
     tapestry::programs::add_train(app);
     tapestry::programs::add_generate(app);
     tapestry::programs::add_info(app);
-    for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) check_values(*command);
+    tapestry::programs::add_zoo(app);
+    check_values(app);
     app.parse(argc, argv);
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) return complain("cannot write to the standard output", 1);
     return 0;
