@@ -33,7 +33,7 @@ std::vector<bool> matrices_used(const Tensor& g, const Tensor& h) {
 // Note [Repeated values]
 // Vectors of values that coincide are an arbitrary basis of a plane, and their derivative, which divides by the values' difference, means
 // nothing. Values computed from equal ones differ by roundings, so the line is drawn at 4·n·ε of the largest. Gradients of the values alone divide by nothing.
-void require_separate(const char* op, const char* what, const Tensor& matrices, const Tensor& values,
+void require_separate(const char* op, const char* what, const Shape& shape, const Tensor& values,
                       const std::vector<bool>& used, bool positive) {
   const auto v = values.to_vector<double>();
   const auto n = static_cast<size_t>(values.size(-1));
@@ -46,16 +46,16 @@ void require_separate(const char* op, const char* what, const Tensor& matrices, 
     for (size_t i = 0; i < n; ++i) {
       if (i + 1 < n && std::abs(row[i + 1] - row[i]) <= bound)
         fail<AutogradError>(
-            "{}: in backward: {} {} and {} of {} ({}) coincide ({} and {}), so their vectors have no derivative; use "
+            "{}: in backward: {}s {} and {} of {} ({}) coincide ({} and {}), so their vectors have no derivative; use "
             "functions of the values alone, or separate them",
-            op, what, i, i + 1, detail::place_in_batch(matrices, static_cast<int64_t>(b)), matrices.describe(), row[i],
-            row[i + 1]);
+            op, what, i, i + 1, detail::place_in_batch(shape, static_cast<int64_t>(b)),
+            to_string(shape, values.dtype()), row[i], row[i + 1]);
       if (positive && row[i] <= bound)
         fail<AutogradError>(
             "{}: in backward: {} {} of {} ({}) is 0 ({}), so its vectors have no derivative; use functions of the "
-            "values "
-            "alone",
-            op, what, i, detail::place_in_batch(matrices, static_cast<int64_t>(b)), matrices.describe(), row[i]);
+            "values alone",
+            op, what, i, detail::place_in_batch(shape, static_cast<int64_t>(b)), to_string(shape, values.dtype()),
+            row[i]);
     }
   }
 }
@@ -80,7 +80,7 @@ struct Cholesky {
         fail<ValueError>(
             "cholesky: {} ({}) is not positive definite: its leading minor of size {} is not positive; "
             "add a multiple of eye(n)",
-            detail::place_in_batch(a, fault.matrix), a.describe(), fault.place + 1);
+            detail::place_in_batch(a.shape(), fault.matrix), a.describe(), fault.place + 1);
     });
     c.save(y);
     return y;
@@ -130,7 +130,7 @@ struct Qr {
               "qr: in backward: {} of R ({}) has {} in place {} of its diagonal: the columns are dependent, and Q has "
               "no "
               "derivative; use independent columns",
-              detail::place_in_batch(r, b), r.describe(), matrix[i * n + i], i);
+              detail::place_in_batch(r.shape(), b), r.describe(), matrix[i * n + i], i);
     }
   }
 };
@@ -144,8 +144,8 @@ struct Eigh {
     if (a.numel() > 0)
       detail::dispatch_real(a.dtype(), [&]<class T> {
         if (const auto fault = kernels::eigh<T>(detail::batch_of(a), a.size(-1), fresh<T>(vectors), fresh<T>(values)))
-          fail<ValueError>("eigh: {} ({}) did not converge; rescale it", detail::place_in_batch(a, fault.matrix),
-                           a.describe());
+          fail<ValueError>("eigh: {} ({}) did not converge; rescale it",
+                           detail::place_in_batch(a.shape(), fault.matrix), a.describe());
       });
     c.save(values, vectors);
     return {std::move(values), std::move(vectors)};
@@ -155,7 +155,7 @@ struct Eigh {
     Tensor inner;
     if (gs[0].defined()) inner = mul(per_column(gs[0]), eye(values.size(-1), values.dtype()));
     if (gs[1].defined()) {
-      require_separate("eigh", "eigenvalues", v, values, matrices_used(gs[1], {}), false);
+      require_separate("eigh", "eigenvalue", v.shape(), values, matrices_used(gs[1], {}), false);
       const Tensor s = mul(reciprocal_or_zero(sub(per_column(values), per_row(values))), matmul(mT(v), gs[1]));
       inner = added(inner, mul(add(s, mT(s)), 0.5));
     }
@@ -180,7 +180,7 @@ struct Svd {
       detail::dispatch_real(a.dtype(), [&]<class T> {
         if (const auto fault =
                 kernels::svd<T>(detail::batch_of(a), m, n, fresh<T>(copy), fresh<T>(u), fresh<T>(s), fresh<T>(vt)))
-          fail<ValueError>("svd: {} ({}) did not converge; rescale it", detail::place_in_batch(a, fault.matrix),
+          fail<ValueError>("svd: {} ({}) did not converge; rescale it", detail::place_in_batch(a.shape(), fault.matrix),
                            a.describe());
       });
     c.save(u, s, vt);
@@ -192,7 +192,8 @@ struct Svd {
     Tensor inner, rest;
     if (gs[1].defined()) inner = mul(per_column(gs[1]), eye(s.size(-1), s.dtype()));
     if (gu.defined() || gvt.defined()) {
-      require_separate("svd", "singular values", gu.defined() ? u : vt, s, matrices_used(gu, gvt), true);
+      require_separate("svd", "singular value", detail::with_last_two(u.shape(), u.size(-2), vt.size(-1)), s,
+                       matrices_used(gu, gvt), true);
       const Tensor f =
           reciprocal_or_zero(mul(sub(per_column(s), per_row(s)), add(per_column(s), per_row(s))));  // 1/(sⱼ² − sᵢ²)
       const auto rotation = [&](const Tensor& p) { return mul(f, sub(p, mT(p))); };

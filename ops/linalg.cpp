@@ -15,7 +15,7 @@ using detail::column_major, detail::finite_columns, detail::fresh;
 
 [[noreturn]] void fail_singular(const char* op, const Tensor& a, const kernels::Fault& fault) {
   fail<ValueError>("{}: {} ({}) is singular: pivot {} is 0; use svd, or add a multiple of eye(n)", op,
-                   detail::place_in_batch(a, fault.matrix), a.describe(), fault.place);
+                   detail::place_in_batch(a.shape(), fault.matrix), a.describe(), fault.place);
 }
 
 /// a⁻¹b for equal batch dims.
@@ -56,7 +56,7 @@ struct SolveTriangular {
       if (fault)
         fail<ValueError>(
             "solve_triangular: {} ({}) is singular: element {} of its diagonal is 0; add a multiple of eye(n)",
-            detail::place_in_batch(a, fault.matrix), a.describe(), fault.place);
+            detail::place_in_batch(a.shape(), fault.matrix), a.describe(), fault.place);
     });
     c.save(a, c.needs(0) ? y : Tensor{});
     return y;
@@ -119,7 +119,7 @@ struct Cofactors {
     detail::dispatch_real(a.dtype(), [&]<class T> {
       if (const auto fault = kernels::cofactors<T>(detail::batch_of(a), a.size(-1), fresh<T>(y)))
         fail<ValueError>("det: the singular values of {} ({}), which its gradient needs, did not converge",
-                         detail::place_in_batch(a, fault.matrix), a.describe());
+                         detail::place_in_batch(a.shape(), fault.matrix), a.describe());
     });
     return y;
   }
@@ -163,7 +163,7 @@ struct SLogDet {
     if (const auto at = std::find(wanted.begin(), wanted.end(), 1.0); at != wanted.end())
       fail<AutogradError>(
           "slogdet: in backward: {} ({}) is singular, where ln|det| has no derivative; leave it out of the loss",
-          detail::place_in_batch(a, at - wanted.begin()), a.describe());
+          detail::place_in_batch(a.shape(), at - wanted.begin()), a.describe());
     const Tensor regular = where(detail::per_matrix(singular), eye(a.size(-1), a.dtype()), a);
     return {mul(detail::per_matrix(g), mT(inverse(regular)))};
   }

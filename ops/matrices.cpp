@@ -58,17 +58,17 @@ Tensor finite_columns(const char* op, const Tensor& x, kernels::Part part) {
     const auto fault = kernels::find_not_finite<T>(batch_of(x), m, x.size(-1), part, data);
     if (fault)
       fail<ValueError>("{}: {} ({}) holds {} at [{}, {}]; LAPACK needs finite numbers", op,
-                       place_in_batch(x, fault.matrix), x.describe(), data[fault.matrix * m * x.size(-1) + fault.place],
-                       fault.place % m, fault.place / m);
+                       place_in_batch(x.shape(), fault.matrix), x.describe(),
+                       data[fault.matrix * m * x.size(-1) + fault.place], fault.place % m, fault.place / m);
   });
   return y;
 }
 
-std::string place_in_batch(const Tensor& a, int64_t matrix) {
-  if (a.dim() == 2) return "the matrix";
-  if (a.dim() == 3) return fmt::format("matrix {} of the batch", matrix);
-  Dims at = without_last(a.shape(), 2);
-  for (int d = at.rank(); d-- > 0; matrix /= a.shape()[d]) at[d] = matrix % a.shape()[d];
+std::string place_in_batch(const Shape& shape, int64_t matrix) {
+  if (shape.rank() == 2) return "the matrix";
+  if (shape.rank() == 3) return fmt::format("matrix {} of the batch", matrix);
+  Dims at = without_last(shape, 2);
+  for (int d = at.rank(); d-- > 0; matrix /= shape[d]) at[d] = matrix % shape[d];
   return fmt::format("matrix {} of the batch", to_string(at));
 }
 

@@ -39,7 +39,7 @@ Tensor column_major(const Tensor& x);
 Tensor finite_columns(const char* op, const Tensor& x, kernels::Part part = kernels::Part::all);
 
 /// "the matrix", "matrix 3 of the batch" or "matrix [0, 3] of the batch".
-std::string place_in_batch(const Tensor& a, int64_t matrix);
+std::string place_in_batch(const Shape& shape, int64_t matrix);
 
 /// x as a factor of the matrices of a batch: x[…, None, None], or beside columns x[…, None, :], or rows x[…, :, None].
 inline Tensor per_matrix(const Tensor& x) { return unsqueeze(unsqueeze(x, -1), -1); }

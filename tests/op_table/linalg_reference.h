@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 #include <utility>
 
 #include "reference.h"
@@ -102,17 +103,15 @@ inline std::pair<Mat, Mat> gram_schmidt(const Mat& a) {
 inline std::pair<std::vector<double>, Mat> jacobi(Mat a) {
   const int64_t n = a.rows;
   Mat v = identity(n);
-  for (int sweep = 0; sweep < 60; ++sweep)
+  for (int sweep = 0; sweep < 20; ++sweep)
     for (int64_t p = 0; p < n; ++p)
       for (int64_t q = p + 1; q < n; ++q) {
         if (a(p, q) == 0) continue;
         const double angle = 0.5 * std::atan2(2 * a(p, q), a(q, q) - a(p, p)), c = std::cos(angle), s = std::sin(angle);
-        Mat turn = identity(n);
-        turn(p, p) = turn(q, q) = c;
-        turn(p, q) = s;
-        turn(q, p) = -s;
-        a = product(transposed(turn), product(a, turn));
-        v = product(v, turn);
+        const auto turn = [&](double& x, double& y) { std::tie(x, y) = std::pair{c * x - s * y, s * x + c * y}; };
+        for (int64_t i = 0; i < n; ++i) turn(a(i, p), a(i, q));
+        for (int64_t j = 0; j < n; ++j) turn(a(p, j), a(q, j));
+        for (int64_t i = 0; i < n; ++i) turn(v(i, p), v(i, q));
       }
   std::vector<int64_t> order;
   for (int64_t i = 0; i < n; ++i) order.push_back(i);

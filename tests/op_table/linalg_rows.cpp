@@ -299,7 +299,7 @@ constexpr OpRow rows[] = {
                 {[] {
                    (void)sum(svd(tensor({{2, 0}, {0, 0}}).requires_grad_())[0]).backward();
                  },
-                 "svd: in backward: singular values 1 of the matrix ([2, 2] f32) is 0"}},
+                 "svd: in backward: singular value 1 of the matrix ([2, 2] f32) is 0"}},
      .bounds = factor_bounds,
      .no_bf16 = only_wide},
     {.name = "det",
