@@ -8,9 +8,24 @@
 namespace tapestry::kernels {
 namespace {
 
+struct LineTag;
 struct PlaneTag;
 
 int64_t grain(int64_t work) { return std::max<int64_t>(1, 16384 / std::max<int64_t>(work, 1)); }
+
+// The windows of a row take their next tap together and without a branch, for which element wins is hard to predict. A
+// window that has no tap left looks at its last one again, which changes nothing.
+template <class T, class C>
+void take(const T* __restrict from, int64_t line, int64_t tap, int64_t width, const int64_t* __restrict start,
+          const int64_t* __restrict last, C* __restrict best, int64_t* __restrict found) {
+  for (int64_t j = 0; j < width; ++j) {
+    const int64_t here = line + std::min(start[j] + tap, last[j]);
+    const C v = convert<C>(from[here]);
+    const bool wins = !(v <= best[j]) & (best[j] == best[j]);  // larger, or the first NaN
+    best[j] = wins ? v : best[j];
+    found[j] = wins ? here : found[j];
+  }
+}
 
 }  // namespace
 
@@ -18,23 +33,30 @@ template <class T>
 void max_pool(int64_t planes, const Windows& rows, const Windows& columns, const T* x, T* y, int64_t* place) {
   using C = compute_t<T>;
   const int64_t height = rows.out(), width = columns.out(), plane = rows.in * columns.in;
+  std::vector<int64_t> last;  // column of each window
+  int64_t reach = 0;
+  for (size_t j = 0; j < columns.start.size(); ++j) {
+    const int64_t span = (columns.stop[j] - 1 - columns.start[j]) / columns.step * columns.step;
+    last.push_back(columns.start[j] + span);
+    reach = std::max(reach, span);
+  }
   parallel_for(planes, grain(4 * (plane + height * width)), [&](int64_t begin, int64_t end) {
+    C* const best = scratch<C, LineTag>(width);
+    const int64_t *const start = columns.start.data(), *const stop = last.data();
     for (int64_t p = begin; p < end; ++p) {
-      const T* from = x + p * plane;
-      int64_t at = p * height * width;
-      for (size_t i = 0; i < rows.start.size(); ++i)
-        for (size_t j = 0; j < columns.start.size(); ++j, ++at) {
-          int64_t found = rows.start[i] * columns.in + columns.start[j];
-          C best = convert<C>(from[found]);
-          for (int64_t r = rows.start[i]; r < rows.stop[i]; r += rows.step)
-            for (int64_t c = columns.start[j]; c < columns.stop[j]; c += columns.step) {
-              const int64_t here = r * columns.in + c;
-              const C v = convert<C>(from[here]);
-              if (v > best || (v != v && best == best)) best = v, found = here;
-            }
-          y[at] = convert<T>(best);
-          place[at] = found;
+      const T* const from = x + p * plane;
+      for (int64_t i = 0; i < height; ++i) {
+        const auto row = static_cast<size_t>(i);
+        int64_t* const found = place + (p * height + i) * width;
+        for (int64_t j = 0; j < width; ++j) {
+          found[j] = rows.start[row] * columns.in + start[j];
+          best[j] = convert<C>(from[found[j]]);
         }
+        for (int64_t r = rows.start[row]; r < rows.stop[row]; r += rows.step)
+          for (int64_t tap = 0; tap <= reach; tap += columns.step)
+            take(from, r * columns.in, tap, width, start, stop, best, found);
+        for (int64_t j = 0; j < width; ++j) y[(p * height + i) * width + j] = convert<T>(best[j]);
+      }
     }
   });
 }
