@@ -84,7 +84,8 @@ struct PowerNorm {
   Plan p;
   double power;
   Tensor forward(Context& c, const Tensor& x) const {
-    const Tensor y = p.count == 0 ? zeros(p.result, x.dtype()) : to(scaled(to(x.detach(), DType::f64)), x.dtype());
+    const Tensor wide = to(x.detach(), x.dtype() == DType::bf16 ? DType::f32 : x.dtype());
+    const Tensor y = p.count == 0 ? zeros(p.result, x.dtype()) : to(scaled(wide), x.dtype());
     c.save(x, y);
     return y;
   }

@@ -54,7 +54,7 @@ Tensor awkward(int64_t n, DType dtype) {
 TEST_SUITE("sort") {
   TEST_CASE("every dtype and size: sort, topk, kthvalue and median agree with the definition") {
     for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::i64, DType::boolean})
-      for (const int64_t n : {1, 2, 63, 64, 65, 200, 1023, 1024, 5000})
+      for (const int64_t n : {1, 2, 63, 64, 65, 200, 511, 512, 5000})
         for (const bool descending : {false, true}) {
           INFO(name_of(dtype), " ", n, " ", descending);
           const Tensor x = awkward(n, dtype);

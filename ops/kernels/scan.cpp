@@ -43,18 +43,20 @@ void lines(const Shape& shape, int dim, const std::array<ScanOperand, K>& operan
       const int64_t left = t % blocks * width, count = std::min(width, inner - left);
       std::array<char*, K> base;
       for (size_t k = 0; k < K; ++k) base[k] = data[k] + at[k] + left * next[k];
-      std::fill_n(state, count, init);
-      const auto visit = [&](int64_t i, int64_t j) {
+      const auto visit = [&](State& s, int64_t i, int64_t j) {
         std::array<char*, K> p;
         for (size_t k = 0; k < K; ++k) p[k] = base[k] + i * step[k] + j * next[k];
-        f(state[j], p, i);
+        f(s, p, i);
       };
-      if (std::abs(step[0]) < std::abs(next[0])) {
-        for (int64_t j = 0; j < count; ++j)
-          for (int64_t i = 0; i < n; ++i) visit(i, j);
+      if (count == 1 || std::abs(step[0]) < std::abs(next[0])) {
+        for (int64_t j = 0; j < count; ++j) {
+          State s = init;
+          for (int64_t i = 0; i < n; ++i) visit(s, i, j);
+        }
       } else {
+        std::fill_n(state, count, init);
         for (int64_t i = 0; i < n; ++i)
-          for (int64_t j = 0; j < count; ++j) visit(i, j);
+          for (int64_t j = 0; j < count; ++j) visit(state[j], i, j);
       }
     }
   });

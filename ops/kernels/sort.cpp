@@ -137,7 +137,7 @@ void sort(const DenseRows& x, bool descending, void* values, int64_t* indices) {
       auto* items = scratch<Item<Number>, Items>(x.n);
       for (int64_t i = 0; i < x.n; ++i)
         items[i] = {static_cast<Number>(static_cast<Number>(Key<T>::of(row[i])) ^ flip), static_cast<Number>(i)};
-      if (x.n >= 1024)
+      if (x.n >= 512)
         items = radix_sort(items, scratch<Item<Number>, OtherItems>(x.n), x.n);
       else
         std::sort(items, items + x.n);

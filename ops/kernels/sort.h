@@ -18,7 +18,7 @@ struct DenseRows {
 // Everywhere: −0 equals 0, NaN is larger than every number, of equal elements the earlier comes first; `indices` are places in the row,
 // `values` have x's dtype. Rows are cut over threads; one row belongs to one thread.
 
-/// All of each row, ascending or descending; radix sort from 1,024 elements on.
+/// All of each row, ascending or descending; radix sort from 512 elements on.
 void sort(const DenseRows& x, bool descending, void* values, int64_t* indices);
 /// The k largest (or smallest) of each row, best first, into (rows, k); reads a row once.
 void top(const DenseRows& x, int64_t k, bool largest, void* values, int64_t* indices);
