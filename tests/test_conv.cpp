@@ -33,7 +33,7 @@ const Big bigs[] = {
     {{3, 4, 13, 11}, {6, 2, 3, 3}, {.stride = 1, .padding = 1, .groups = 2}},
     {{40, 3, 6, 5}, {4, 3, 3, 2}, {.stride = {2, 1}, .padding = {1, 0}}},
     {{2, 2, 40, 37}, {3, 2, 5, 5}, {.padding = {2, 3}, .dilation = {1, 2}}},
-    {{2, 48, 9, 9}, {5, 48, 3, 3}, {}},
+    {{9, 48, 20, 18}, {5, 48, 3, 3}, {}},
     {{5, 6, 12, 12}, {6, 1, 3, 3}, {.padding = 1, .groups = 6}},
 };
 
@@ -106,8 +106,7 @@ TEST_SUITE("conv") {
     CHECK(std::isnan(list(y)[1]));
     CHECK(list(y)[2] == 0);
     CHECK(list(grad({y}, {x}, {.grad_outputs = {tensor<double>({{{1, 2, 4}}})}})[0]) == V{0, 1, 0, 2, 4, 0});
-    const Tensor ties = max_pool1d(tensor<double>({{{5, 5}}}).requires_grad_(), 2);
-    CHECK(ties.item() == 5);
+    CHECK(std::isnan(max_pool1d(tensor<double>({{{1, NAN, 5}}}), 3).item()));
     const Tensor low = full({1, 1, 3}, -INFINITY, DType::f64).requires_grad_();
     const Tensor padded = max_pool1d(low, 3, {.stride = Pair(1), .padding = 1});
     CHECK(list(padded) == V(3, -INFINITY));

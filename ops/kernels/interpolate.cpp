@@ -27,7 +27,6 @@ BandMatrix BandMatrix::transposed() const {
   };
   for (int64_t j = 0; j < in; ++j) {
     while (low < out() && end_of(low) <= j) ++low;
-    high = std::max(high, low);
     while (high < out() && start[static_cast<size_t>(high)] <= j) ++high;
     row.clear();
     for (int64_t i = low; i < high; ++i) {

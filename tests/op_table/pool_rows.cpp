@@ -46,6 +46,7 @@ constexpr OpRow rows[] = {
      .samples = {{{real(2, 2, 7)}, {2, 2, 0, 0}},
                  {{real(1, 2, 8)}, {3, 2, 1, ceil_mode}},
                  {{real(1, 1, 7)}, {3, 1, 1, dilated}},
+                 {{real(1, 1, 4)}, {2, 3, 1, ceil_mode}},
                  {{real(1, 2, 2)}, {5, 1, 2, 0}}},
      .empty = {{real(0, 2, 7)}, {2, 2, 0, 0}},
      .errors = {{[] {
@@ -85,7 +86,8 @@ constexpr OpRow rows[] = {
      .ref = [](const Arrays& a, const Params& p) { return pooled(a, p, true); },
      .samples = {{{real(2, 2, 7)}, {2, 2, 0, 0}},
                  {{real(1, 2, 8)}, {3, 2, 1, ceil_mode}},
-                 {{real(1, 1, 7)}, {3, 4, 1, exclude_padding}}},
+                 {{real(1, 1, 7)}, {3, 4, 1, exclude_padding}},
+                 {{real(1, 1, 4)}, {2, 3, 1, ceil_mode}}},
      .empty = {{real(0, 2, 7)}, {2, 2, 0, 0}},
      .errors = {{[] {
                    (void)avg_pool1d(zeros({2, 3}), 2);
