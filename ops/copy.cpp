@@ -7,6 +7,7 @@
 #include "../autograd/function.h"
 #include "../autograd/parallel.h"
 #include "../autograd/strided.h"
+#include "error_text.h"
 #include "ops.h"
 
 namespace tapestry {
@@ -67,16 +68,24 @@ struct Triangle {
 
 }  // namespace
 
-Tensor contiguous(const Tensor& x) { return x.is_contiguous() ? x : apply(Clone{}, x); }
+Tensor contiguous(const Tensor& x) {
+  detail::require_defined("contiguous", x);
+  return x.is_contiguous() ? x : apply(Clone{}, x);
+}
 
-Tensor clone(const Tensor& x) { return apply(Clone{}, x); }
+Tensor clone(const Tensor& x) {
+  detail::require_defined("clone", x);
+  return apply(Clone{}, x);
+}
 
 Tensor tril(const Tensor& x, int64_t diagonal) {
+  detail::require_defined("tril", x);
   if (x.dim() < 2) fail<ShapeError>("tril: {} has rank {}; it needs the two dims of a matrix", x.describe(), x.dim());
   return apply(Triangle<false>{diagonal}, x);
 }
 
 Tensor triu(const Tensor& x, int64_t diagonal) {
+  detail::require_defined("triu", x);
   if (x.dim() < 2) fail<ShapeError>("triu: {} has rank {}; it needs the two dims of a matrix", x.describe(), x.dim());
   return apply(Triangle<true>{diagonal}, x);
 }

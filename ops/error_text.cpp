@@ -5,6 +5,10 @@
 
 namespace tapestry::detail {
 
+void require_defined(std::string_view op, const Tensor& x) {
+  if (!x.defined()) fail<AutogradError>("{}: the tensor is undefined", op);
+}
+
 void require_same_dtype(std::string_view op, const Tensor& a, const Tensor& b) {
   if (!a.defined() || !b.defined())
     fail<AutogradError>("{}: the {} tensor is undefined", op, a.defined() ? "second" : "first");

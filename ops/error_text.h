@@ -8,6 +8,8 @@
 
 namespace tapestry::detail {
 
+/// AutogradError naming the op unless x is defined.
+void require_defined(std::string_view op, const Tensor& x);
 /// `add: dtypes differ: f32 and bf16; convert with to(x, DType::f32)`.
 void require_same_dtype(std::string_view op, const Tensor& a, const Tensor& b);
 /// Expands a and b (recorded views) to their common shape; a ShapeError names the dim that does not fit.

@@ -5,6 +5,7 @@
 
 #include "../autograd/function.h"
 #include "../autograd/strided.h"
+#include "error_text.h"
 #include "ops.h"
 
 namespace tapestry {
@@ -71,6 +72,7 @@ Tensors pieces_of(const Tensor& x, int dim, Sizes sizes) { return apply(Split{di
 }  // namespace
 
 Tensors split(const Tensor& x, int64_t size, int64_t dim) {
+  detail::require_defined("split", x);
   const int d = normalize_dim("split", dim, x.dim());
   if (size <= 0)
     fail<ValueError>("split: pieces of size {} along dim {} of {}; the size must be positive", size, d, x.describe());
@@ -82,6 +84,7 @@ Tensors split(const Tensor& x, int64_t size, int64_t dim) {
 }
 
 Tensors split(const Tensor& x, const std::vector<int64_t>& sizes, int64_t dim) {
+  detail::require_defined("split", x);
   const int d = normalize_dim("split", dim, x.dim());
   const auto text = [&] { return to_string(std::span<const int64_t>(sizes)); };
   int64_t total = 0;
@@ -98,6 +101,7 @@ Tensors split(const Tensor& x, const std::vector<int64_t>& sizes, int64_t dim) {
 }
 
 Tensors chunk(const Tensor& x, int64_t chunks, int64_t dim) {
+  detail::require_defined("chunk", x);
   const int d = normalize_dim("chunk", dim, x.dim());
   if (chunks <= 0) fail<ValueError>("chunk: {} chunks of {}; ask for at least one", chunks, x.describe());
   const int64_t n = x.shape()[d];
@@ -105,6 +109,7 @@ Tensors chunk(const Tensor& x, int64_t chunks, int64_t dim) {
 }
 
 Tensors unbind(const Tensor& x, int64_t dim) {
+  detail::require_defined("unbind", x);
   const int d = normalize_dim("unbind", dim, x.dim());
   if (x.shape()[d] == 0) return {};
   Tensors pieces = split(x, 1, d);
@@ -114,6 +119,7 @@ Tensors unbind(const Tensor& x, int64_t dim) {
 
 Tensor cat(std::span<const Tensor> xs, int64_t dim) {
   if (xs.empty()) fail<ShapeError>("cat: no tensors; pass at least one");
+  for (const Tensor& x : xs) detail::require_defined("cat", x);
   const Shape& first = xs[0].shape();
   if (first.empty()) fail<ShapeError>("cat: {} has no dims to join along; use stack", xs[0].describe());
   const int d = normalize_dim("cat", dim, first.rank());
@@ -137,6 +143,7 @@ Tensor cat(std::span<const Tensor> xs, int64_t dim) {
 
 Tensor stack(std::span<const Tensor> xs, int64_t dim) {
   if (xs.empty()) fail<ShapeError>("stack: no tensors; pass at least one");
+  for (const Tensor& x : xs) detail::require_defined("stack", x);
   const int d = normalize_dim("stack", dim, xs[0].dim() + 1);
   Tensors rows;
   for (size_t i = 0; i < xs.size(); ++i) {

@@ -125,6 +125,7 @@ Tensor index_of(const char* op, Reduce what, const Tensor& x, std::optional<int6
 Tensor sum(const Tensor& x, const Dims& dims, bool keepdim) { return apply(Sum{plan("sum", x, dims, keepdim)}, x); }
 
 Tensor sum_to(const Tensor& x, const Shape& shape) {
+  detail::require_defined("sum_to", x);
   if (shape == x.shape()) return x;
   const int lead = x.dim() - shape.rank();
   if (lead < 0)

@@ -5,6 +5,7 @@
 
 #include "../autograd/function.h"
 #include "../autograd/strided.h"
+#include "error_text.h"
 #include "ops.h"
 
 namespace tapestry {
@@ -81,6 +82,7 @@ struct Select {
 }  // namespace
 
 Tensor slice(const Tensor& x, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> stop, int64_t step) {
+  detail::require_defined("slice", x);
   const int d = normalize_dim("slice", dim, x.dim());
   if (step == 0) fail<ValueError>("slice: step 0 along dim {} of {}; use a positive or negative step", d, x.describe());
   const int64_t n = x.shape()[d], low = step > 0 ? 0 : -1, high = step > 0 ? n : n - 1;
@@ -94,6 +96,7 @@ Tensor slice(const Tensor& x, int64_t dim, std::optional<int64_t> start, std::op
 }
 
 Tensor select(const Tensor& x, int64_t dim, int64_t index) {
+  detail::require_defined("select", x);
   const int d = normalize_dim("select", dim, x.dim());
   const int64_t n = x.shape()[d], i = index < 0 ? index + n : index;
   if (i < 0 || i >= n)
@@ -103,6 +106,7 @@ Tensor select(const Tensor& x, int64_t dim, int64_t index) {
 }
 
 Tensor pad(const Tensor& x, int64_t dim, int64_t before, int64_t after, double value) {
+  detail::require_defined("pad", x);
   const int d = normalize_dim("pad", dim, x.dim());
   const int64_t n = x.shape()[d];
   const int64_t cut = std::min<int64_t>(before, 0);

@@ -2,6 +2,7 @@
 // Nothing is copied, except by reshape where the strides do not allow a view. Parts of tensors are in slice.cpp, sums in reduce.cpp.
 // Next: slice.cpp.
 #include "../autograd/function.h"
+#include "error_text.h"
 #include "ops.h"
 
 namespace tapestry {
@@ -129,6 +130,7 @@ Shape resolve(const char* op, const Tensor& x, Shape shape) {
 }  // namespace
 
 Tensor reshape(const Tensor& x, const Shape& shape) {
+  detail::require_defined("reshape", x);
   const Shape to = resolve("reshape", x, shape);
   if (to == x.shape()) return x;
   Strides strides;
@@ -137,6 +139,7 @@ Tensor reshape(const Tensor& x, const Shape& shape) {
 }
 
 Tensor view(const Tensor& x, const Shape& shape) {
+  detail::require_defined("view", x);
   const Shape to = resolve("view", x, shape);
   if (to == x.shape()) return x;
   Strides strides;
@@ -147,6 +150,7 @@ Tensor view(const Tensor& x, const Shape& shape) {
 }
 
 Tensor flatten(const Tensor& x, int64_t first, int64_t last) {
+  detail::require_defined("flatten", x);
   if (x.dim() == 0) {
     if (first < -1 || first > 0 || last < -1 || last > 0)
       fail<IndexError>("flatten: dims {} to {} are out of range for rank 0; use 0 and -1", first, last);
@@ -166,16 +170,19 @@ Tensor flatten(const Tensor& x, int64_t first, int64_t last) {
 }
 
 Tensor transpose(const Tensor& x, int64_t dim0, int64_t dim1) {
+  detail::require_defined("transpose", x);
   const int a = normalize_dim("transpose", dim0, x.dim()), b = normalize_dim("transpose", dim1, x.dim());
   return a == b ? x : apply(Transpose{a, b}, x);
 }
 
 Tensor mT(const Tensor& x) {
+  detail::require_defined("mT", x);
   if (x.dim() < 2) fail<ShapeError>("mT: {} has rank {}; it needs two dims to swap", x.describe(), x.dim());
   return apply(Transpose{x.dim() - 2, x.dim() - 1}, x);
 }
 
 Tensor permute(const Tensor& x, const Dims& dims) {
+  detail::require_defined("permute", x);
   if (dims.rank() != x.dim())
     fail<ShapeError>("permute: {} dims {} for {}; name each of its {} dims once", dims.rank(), to_string(dims),
                      x.describe(), x.dim());
@@ -194,6 +201,7 @@ Tensor permute(const Tensor& x, const Dims& dims) {
 }
 
 Tensor expand(const Tensor& x, const Shape& shape) {
+  detail::require_defined("expand", x);
   Shape to = shape;
   const int lead = to.rank() - x.dim();
   for (int i = 0; i < to.rank(); ++i) {
@@ -210,6 +218,7 @@ Tensor expand(const Tensor& x, const Shape& shape) {
 }
 
 Tensor squeeze(const Tensor& x) {
+  detail::require_defined("squeeze", x);
   Shape shape;
   for (const int64_t size : x.shape())
     if (size != 1) shape.push_back(size);
@@ -217,11 +226,13 @@ Tensor squeeze(const Tensor& x) {
 }
 
 Tensor squeeze(const Tensor& x, int64_t dim) {
+  detail::require_defined("squeeze", x);
   const int d = normalize_dim("squeeze", dim, x.dim());
   return x.shape()[d] == 1 ? apply(Squeeze{d}, x) : x;
 }
 
 Tensor unsqueeze(const Tensor& x, int64_t dim) {
+  detail::require_defined("unsqueeze", x);
   if (x.dim() == max_rank)
     fail<ShapeError>("unsqueeze: {} already has {} dims, the most there can be", x.describe(), max_rank);
   return apply(Unsqueeze{normalize_dim("unsqueeze", dim, x.dim() + 1)}, x);

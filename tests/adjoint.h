@@ -14,7 +14,7 @@
 namespace tapestry::testing {
 
 /// Σ a·b over all elements.
-inline double dot(const Tensor& a, const Tensor& b) {
+inline double inner_product(const Tensor& a, const Tensor& b) {
   const auto x = a.to_vector<double>(), y = b.to_vector<double>();
   double sum = 0;
   for (size_t i = 0; i < x.size(); ++i) sum += x[i] * y[i];
@@ -37,7 +37,7 @@ inline void check_adjoint(const std::function<Tensor(const Tensor&)>& f, const T
   g.requires_grad_();
   const Tensor gx = grad({y}, {input}, {.grad_outputs = {g}, .create_graph = true})[0];
   CHECK(gx.shape() == x.shape());
-  CHECK(dot(g, y) == dot(gx, input));
+  CHECK(inner_product(g, y) == inner_product(gx, input));
   const Tensor back = grad({gx}, {g}, {.grad_outputs = {v}})[0];
   CHECK(back.to_vector<double>() == f(v).to_vector<double>());
 }

@@ -2,7 +2,6 @@
 // Next: golden_layer_ops.cpp.
 #include <array>
 #include <limits>
-#include <stdexcept>
 
 #include "golden_ops.h"
 
@@ -21,25 +20,14 @@ Outputs max_with_index(const Args& a) {
   return {{"values", values}, {"indices", indices}};
 }
 
-/// Σ (x − mean)²/(n − correction), as its definition says.
-Tensor variance(const Tensor& x, const Dims& dims, bool keepdim) {
-  const Tensor centred = x - mean(x, dims, true);
-  const Tensor total = sum(square(centred), dims, keepdim);
-  const auto n = static_cast<double>(x.numel()) / static_cast<double>(total.numel());
-  return total / (n - 1);
-}
-
 Tensor vector_norm(const Args& a) {
   const std::string p = a.text("p", "2");
-  if (p == "1") return sum(abs(a["x"]), a.dims("dim"));
-  if (p == "2") return norm(a["x"], a.dims("dim"));
-  throw std::invalid_argument("norm of order " + p);
+  return tapestry::vector_norm(a["x"], std::stod(p), a.dims("dim"));
 }
 
-/// Elements of x (M, N) at (i, j), which broadcast.
-Tensor pick(const Tensor& x, const Tensor& i, const Tensor& j) {
-  const Tensor flat = i * static_cast<double>(x.size(1)) + j;
-  return reshape(index_select(flatten(x), 0, flatten(flat)), flat.shape());
+Outputs cummax_with_index(const Args& a) {
+  const auto [values, indices] = cummax(a["x"], a.integer("dim", 0));
+  return {{"values", values}, {"indices", indices}};
 }
 
 constexpr Op rows[] = {
@@ -48,14 +36,16 @@ constexpr Op rows[] = {
     {"amax", reduce<amax>},
     {"amin", reduce<amin>},
     {"logsumexp", reduce<logsumexp>},
-    {"var", reduce<variance>},
+    {"var", [](const Args& a) { return var(a["x"], a.dims("dim"), a.flag("keepdim")); }},
+    {"prod", reduce<prod>},
     {"max_dim", max_with_index},
     {"max_all", [](const Args& a) { return max(a["x"]); }},
     {"min_all", [](const Args& a) { return min(a["x"]); }},
     {"vector_norm", vector_norm},
     {"sum_squares", [](const Args& a) { return sum(square(a["x"])); }},
     {"ops/double_backward:amax", [](const Args& a) { return square(amax(a["x"], {-1})); }},
-    {"ops/double_backward:var", [](const Args& a) { return variance(a["x"], {-1}, false); }},
+    {"ops/double_backward:var", [](const Args& a) { return var(a["x"], {-1}); }},
+    {"ops/double_backward:prod", [](const Args& a) { return prod(a["x"], {-1}); }},
     {"sum_mean",  // the last two of x, infinities, are left out
      [](const Args& a) {
        const Tensor x = slice(a["x"], 0, 0, 3);
@@ -79,15 +69,16 @@ constexpr Op rows[] = {
      [](const Args& a) {
        return logsumexp(stack({a["a"], a["b"]}), {0});
      }},
-    {"count_nonzero", [](const Args& a) { return sum(to(a["x"] != 0.0, DType::i64), {0}); }},
+    {"count_nonzero", [](const Args& a) { return count_nonzero(a["x"], {0}); }},
     {"cumsum", [](const Args& a) { return cumsum(a["x"], a.integer("dim", 0)); }},
+    {"cumprod", [](const Args& a) { return cumprod(a["x"], a.integer("dim", 0)); }},
+    {"cummax", cummax_with_index},
     {"cumsum_sq", [](const Args& a) { return square(cumsum(a["x"], -1)); }},
-    {"flip", [](const Args& a) { return slice(slice(a["x"], 0, end, end, -1), -1, end, end, -1); }},
-    {"roll",
+    {"flip",
      [](const Args& a) {
-       const int64_t dim = a.integer("dim", 0), shift = a.integer("shift", 0);
-       return cat({slice(a["x"], dim, -shift, end), slice(a["x"], dim, 0, -shift)}, dim);
+       return flip(a["x"], {0, -1});
      }},
+    {"roll", [](const Args& a) { return roll(a["x"], {a.integer("shift", 0)}, {a.integer("dim", 0)}); }},
     {"diff", [](const Args& a) { return slice(a["x"], -1, 1, end) - slice(a["x"], -1, 0, -1); }},
 
     {"matmul", [](const Args& a) { return matmul(a["a"], a["b"]); }},
@@ -118,7 +109,9 @@ constexpr Op rows[] = {
     {"matmul_self: a a^T", [](const Args& a) { return matmul(a["a"], mT(a["a"])); }},
 
     {"gather", [](const Args& a) { return gather(a["x"], a.integer("dim", 0), a["i"]); }},
-    {"take_along", [](const Args& a) { return gather(a["x"], a.integer("dim", 0), a["i"]); }},
+    {"take_along", [](const Args& a) { return take_along_dim(a["x"], a["i"], a.integer("dim", 0)); }},
+    {"scatter", [](const Args& a) { return scatter(a["x"], a.integer("dim", 0), a["i"], a["s"]); }},
+    {"embedding_padding", [](const Args& a) { return embedding(a["w"], a["i"], a.integer("padding_idx", 0)); }},
     {"scatter_add", [](const Args& a) { return scatter_add(a["x"], a.integer("dim", 0), a["i"], a["s"]); }},
     {"index_select", [](const Args& a) { return index_select(a["x"], a.integer("dim", 0), a["i"]); }},
     {"index_add", [](const Args& a) { return index_add(a["x"], a.integer("dim", 0), a["i"], a["s"]); }},
@@ -130,15 +123,26 @@ constexpr Op rows[] = {
        return sum(gather(a["x"], dim, a["i"]), {dim}) +
               sum(scatter_add(zeros_like(a["x"]), dim, a["i"], a["u"]), {dim});
      }},
-    {"index: x[i]", [](const Args& a) { return index_select(a["x"], 0, a["i"]); }},
+    {"index: x[i]", [](const Args& a) { return index(a["x"], {a["i"]}); }},
     {"index: x[:, i]  (i is 2-D)",
      [](const Args& a) {
-       return reshape(index_select(a["x"], 1, flatten(a["i"])), {2, 2, 2});
+       return index(a["x"], {all_of_dim(), a["i"]});
      }},
-    {"index: x[i, j]", [](const Args& a) { return pick(a["x"], a["i"], a["j"]); }},
-    {"index: x[i[:,None], j]  (broadcast)", [](const Args& a) { return pick(a["x"], unsqueeze(a["i"], 1), a["j"]); }},
-    {"index: x[-1]", [](const Args& a) { return select(a["x"], 0, -1); }},
-    {"index: x[i], negative indices count from the end", [](const Args& a) { return index_select(a["x"], 0, a["i"]); }},
+    {"index: x[i, j]",
+     [](const Args& a) {
+       return index(a["x"], {a["i"], a["j"]});
+     }},
+    {"index: x[i[:,None], j]  (broadcast)",
+     [](const Args& a) {
+       return index(a["x"], {unsqueeze(a["i"], 1), a["j"]});
+     }},
+    {"index: x[i, :, j]  (the index axis comes first)",
+     [](const Args& a) {
+       return index(a["x"], {a["i"], all_of_dim(), a["j"]});
+     }},
+    {"index: x[mask]", [](const Args& a) { return index(a["x"], {a["m"]}); }},
+    {"index: x[-1]", [](const Args& a) { return index(a["x"], {-1}); }},
+    {"index: x[i], negative indices count from the end", [](const Args& a) { return index(a["x"], {a["i"]}); }},
     {"slice: x[1:, ::2]", [](const Args& a) { return slice(slice(a["x"], 0, 1, end), 1, end, end, 2); }},
     {"slice: x[..., None, 1:3]", [](const Args& a) { return slice(unsqueeze(a["x"], -2), -1, 1, 3); }},
 
@@ -154,10 +158,8 @@ constexpr Op rows[] = {
      }},
     {"view: x.squeeze()", [](const Args& a) { return squeeze(a["x"]); }},
     {"view: x.flatten(1)", [](const Args& a) { return flatten(a["x"], 1); }},
-    {"view: x.repeat_interleave(2,0)",
-     [](const Args& a) {
-       return reshape(expand(unsqueeze(a["x"], 1), {2, 2, 2}), {4, 2});
-     }},
+    {"view: x.diag()", [](const Args& a) { return diag_embed(a["x"]); }},
+    {"view: x.repeat_interleave(2,0)", [](const Args& a) { return repeat_interleave(a["x"], 2, 0); }},
     {"view: x[::2].t().contiguous().view(-1)",
      [](const Args& a) { return view(contiguous(mT(slice(a["x"], 0, end, end, 2))), {-1}); }},
     {"view: x.split([1,3],0)[1]",

@@ -73,16 +73,42 @@ TEST_SUITE("cases") {
       CHECK(list(base.grad()) == V{5, 7, 9});
       CHECK(value.grad().item() == 10);
     }
-    const Tensor table = leaf({3, 1}, 1);
-    sum(embedding(table, tensor<int64_t>({0, 0, 2})) * tensor<double>({{10}, {100}, {1000}})).backward();
+    CHECK(list(index_put(zeros({3}), {at}, scalar(1), true)) == V{2, 0, 0});
+    const Tensor base = zeros({3}, DType::f64).requires_grad_(), value = scalar(1, DType::f64).requires_grad_();
+    sum(index_put(base, {at}, value, true) * weights).backward();
+    CHECK(list(base.grad()) == V{5, 7, 9});
+    CHECK(value.grad().item() == 10);
+    const Tensor table = leaf({3, 1}, 1), x = leaf({3}, 1), twice = tensor<int64_t>({0, 0, 2});
+    sum(embedding(table, twice) * tensor<double>({{10}, {100}, {1000}})).backward();
     CHECK(list(table.grad()) == V{110, 0, 1000});
+    sum(index(x, {twice}) * tensor<double>({10, 100, 1000})).backward();
+    CHECK(list(x.grad()) == V{110, 0, 1000});
+  }
+
+  TEST_CASE("a product's gradient does not divide by its factors: along a dim and in the second order, too") {
+    const auto slope = [](const Tensor& values, const Dims& dims) {
+      const Tensor x = values.detach().requires_grad_();
+      sum(prod(x, dims)).backward();
+      return list(x.grad());
+    };
+    CHECK(slope(tensor<double>({0, 2, 3}), {}) == V{6, 0, 0});
+    CHECK(slope(tensor<double>({0, 0, 3}), {}) == V{0, 0, 0});
+    CHECK(slope(tensor<double>({4, 0}), {}) == V{0, 4});
+    CHECK(slope(tensor<double>({{0, 2, 3}, {0, 0, 3}}), {1}) == V{6, 0, 0, 0, 0, 0});
+    CHECK(slope(tensor<double>({{0, 0}, {2, 0}, {3, 3}}), {0}) == V{6, 0, 0, 0, 0, 0});
+    const Tensor x = tensor<double>({0, 2, 3}).requires_grad_();
+    const Tensor first = grad({prod(x)}, {x}, {.create_graph = true})[0];
+    CHECK(list(grad({select(first, 0, 0)}, {x})[0]) == V{0, 3, 2});
   }
 
   TEST_CASE("ten thousand rows into a hundred: the same bits for every number of threads, fifty times") {
     manual_seed(5);
     const Tensor at = randint(0, 100, {10000}), upstream = randn({10000, 3}), table = zeros({100, 3}).requires_grad_();
     const auto gradient = [&] {
-      return grad({embedding(table, at)}, {table}, {.grad_outputs = {upstream}})[0].to_vector();
+      auto all = grad({embedding(table, at)}, {table}, {.grad_outputs = {upstream}})[0].to_vector();
+      for (const bool accumulate : {false, true})
+        for (const float v : index_put(table, {at}, upstream, accumulate).to_vector()) all.push_back(v);
+      return all;
     };
     const int before = num_threads();
     const auto first = gradient();

@@ -40,6 +40,8 @@ TEST_SUITE("index") {
             in);
         check_adjoint([&](const Tensor& t) { return index_add(zeros_like(in), dim, at, t); }, scattered(many));
         check_adjoint([&](const Tensor& t) { return scatter_add(zeros_like(in), dim, places, t); }, scattered(few));
+        check_adjoint([&](const Tensor& t) { return scatter(zeros_like(in), dim, places, t); }, scattered(few));
+        check_adjoint([&](const Tensor& t) { return scatter(t, dim, places, zeros_like(few)); }, in);
       }
     check_adjoint([&](const Tensor& t) { return embedding(t, indices({2, 3}, 6)); }, scattered(table));
   }
@@ -76,6 +78,115 @@ TEST_SUITE("index") {
     const Tensor ones_bf16 = ones({4096}, DType::bf16), place = zeros({4096}, DType::i64);
     CHECK(index_add(zeros({1}, DType::bf16), 0, place, ones_bf16).item() == 4096);
     CHECK(scatter_add(zeros({1}, DType::bf16), 0, place, ones_bf16).item() == 4096);
+  }
+
+  TEST_CASE("of several that meet the last stays and takes the gradient") {
+    const Tensor x = zeros({3}, DType::f64).requires_grad_(), src = tensor<double>({1, 2, 3, 4}).requires_grad_();
+    const Tensor at = tensor<int64_t>({0, 2, 0, 0}), g = tensor<double>({10, 20, 30});
+    for (const Tensor& y : {scatter(x, 0, at, src), index_put(x, {at}, src), index_put(x, {at - 3}, src)}) {
+      CHECK(y.to_vector<double>() == Values{4, 0, 2});
+      const auto gs = grad({y}, {x, src}, {.grad_outputs = {g}});
+      CHECK(gs[0].to_vector<double>() == Values{0, 20, 0});
+      CHECK(gs[1].to_vector<double>() == Values{0, 30, 0, 10});
+    }
+    // One value for all places: only the winners count, once a place.
+    const Tensor v = scalar(7, DType::f64).requires_grad_();
+    CHECK(grad({index_put(x, {at}, v)}, {v}, {.grad_outputs = {g}})[0].item() == 40);
+    CHECK(grad({index_put(x, {at}, v, true)}, {v}, {.grad_outputs = {g}})[0].item() == 60);
+  }
+
+  TEST_CASE("the padding row of an embedding is read, but gets no gradient in any order") {
+    const Tensor table = whole_numbers({4, 2}, 5).requires_grad_(), ids = tensor<int64_t>({1, 2, 1, 3});
+    const Tensor y = embedding(table, ids, 1);
+    CHECK(y.to_vector<double>() == embedding(table, ids).to_vector<double>());
+    const Tensor first = grad({sum(y * y * y)}, {table}, {.create_graph = true})[0];
+    const auto values = table.to_vector<double>(), g = first.to_vector<double>();
+    const auto second = grad({sum(first)}, {table})[0].to_vector<double>();
+    for (size_t i = 0; i < 8; ++i) {
+      const bool read = i >= 4;  // rows 2 and 3, once each
+      CHECK(g[i] == (read ? 3 * values[i] * values[i] : 0));
+      CHECK(second[i] == (read ? 6 * values[i] : 0));
+    }
+    // Whatever arrives there, it is not multiplied by 0.
+    CHECK(grad({embedding(table, ids, 1)}, {table}, {.grad_outputs = {full({4, 2}, INFINITY, DType::f64)}})[0]
+              .to_vector<double>()[2] == 0);
+    CHECK_THROWS_WITH_AS(embedding(table, ids, 4), "embedding: padding_idx 4 is out of range for a table of 4 rows",
+                         IndexError);
+  }
+
+  TEST_CASE("index() puts the dims of its tensors where NumPy does") {
+    const Tensor x = whole_numbers({2, 3, 4, 5}, 5), i = zeros({6, 7}, DType::i64), j = zeros({7}, DType::i64);
+    const Index all;
+    CHECK(index(x, {}).is_same(x));
+    CHECK(index(x, {i}).shape() == Shape{6, 7, 3, 4, 5});
+    CHECK(index(x, {all, i, j}).shape() == Shape{2, 6, 7, 5});
+    CHECK(index(x, {all, i, all, j}).shape() == Shape{6, 7, 2, 4});
+    CHECK(index(x, {all, all, i, j}).shape() == Shape{2, 3, 6, 7});
+    CHECK(index(x, {all, 0, i}).shape() == Shape{2, 6, 7, 5});
+    CHECK(index(x, {0, all, i}).shape() == Shape{6, 7, 3, 5});  // a number parts as a tensor does
+    CHECK(index(x, {all, i, range(1, 3), 0}).shape() == Shape{6, 7, 2, 2});
+    CHECK(index(x, {all, range({}, {}, -1), j}).shape() == Shape{2, 3, 7, 5});
+    CHECK(index(x, {all, zeros({3, 4}, DType::boolean)}).shape() == Shape{2, 0, 5});
+    CHECK(index(x, {ones({2}, DType::boolean), all, tensor<int64_t>({1, 3})}).to_vector<double>() ==
+          stack({select(select(x, 2, 1), 0, 0), select(select(x, 2, 3), 0, 1)}).to_vector<double>());
+    CHECK(index(x, {1, range({}, 2), -1}).shares_storage(x));
+    CHECK_THROWS_AS(index(x, {ones({2, 2}, DType::boolean)}), ShapeError);
+    CHECK_THROWS_AS(index(x, {scalar(1, DType::boolean)}), ShapeError);
+    CHECK_THROWS_AS(index(x, {Index(Tensor{})}), DTypeError);
+  }
+
+  TEST_CASE("index_put writes where index reads, in every form and dtype") {
+    const Tensor i = tensor<int64_t>({{1}, {0}}), j = tensor<int64_t>({2, 0, 3});
+    const Index all;
+    const std::vector<std::vector<Index>> forms = {
+        {i, j},
+        {all, i, j},
+        {i, all, j},
+        {0, all, j},
+        {range({}, {}, -1), all, -2},
+        {1},
+        {all},
+        {},
+        {tensor<bool>({{0, 1, 1, 0}, {1, 1, 1, 0}, {0, 0, 0, 1}}), range(1, 3)}};
+    for (const DType dtype : {DType::f64, DType::f32, DType::bf16, DType::i64, DType::boolean})
+      for (const auto& form : forms) {
+        const Tensor x = to(whole_numbers({3, 4, 4}, 5), dtype);
+        const Shape shape = index(x, form).shape();
+        const Tensor values = to(whole_numbers(shape, 9) > 0.0, dtype), y = index_put(x, form, values);
+        CHECK(index(y, form).to_vector<double>() == values.to_vector<double>());
+        const Tensor touched = index_put(zeros({3, 4, 4}, DType::boolean), form, scalar(1, DType::boolean));
+        CHECK(where(touched, 0.0, to(y, DType::f64)).to_vector<double>() ==
+              where(touched, 0.0, to(x, DType::f64)).to_vector<double>());
+        CHECK(sum(touched).item<int64_t>() == numel(shape));  // none of them names a place twice
+        if (dtype == DType::boolean) continue;
+        CHECK(index_put(x, form, values, true).to_vector<double>() ==
+              index_put(x, form, index(x, form) + values).to_vector<double>());
+      }
+  }
+
+  TEST_CASE("segments: empty ones, ties and NaN") {
+    const Tensor x = tensor<double>({1, 5, 5, 2, NAN, 3}).requires_grad_(), at = tensor<int64_t>({3, 0, 0, 0, 4, 4});
+    const Tensor y = segment_max(x, at, 5);
+    const auto values = y.to_vector<double>();
+    CHECK(values[0] == 5);
+    CHECK(values[1] == -INFINITY);
+    CHECK(std::isnan(values[4]));
+    y.backward(tensor<double>({6, 100, 100, 7, 8}));
+    CHECK(x.grad().to_vector<double>() == Values{7, 3, 3, 0, 8, 0});
+    CHECK(segment_mean(tensor({1, 2}), tensor<int64_t>({2, 2}), 3).to_vector<double>() == Values{0, 0, 1.5});
+    CHECK(segment_mean(ones({4096}, DType::bf16), zeros({4096}, DType::i64), 1).item() == 1);
+    CHECK(segment_sum(tensor<int64_t>({1, 2}), tensor<int64_t>({1, 1}), 2).to_vector<int64_t>() ==
+          std::vector<int64_t>{0, 3});
+  }
+
+  TEST_CASE("masks over pieces of the counting loop") {
+    manual_seed(3);
+    const Tensor x = rand({200000}), mask = x < 0.3F, places = nonzero(mask);
+    CHECK(places.shape() == Shape{sum(mask).item<int64_t>(), 1});
+    CHECK(masked_select(x, mask).to_vector() == index_select(x, 0, flatten(places)).to_vector());
+    CHECK(masked_scatter(zeros({200000}), mask, masked_select(x, mask)).to_vector() == where(mask, x, 0.0).to_vector());
+    CHECK(nonzero(scalar(3)).shape() == Shape{1, 0});
+    CHECK(nonzero(tensor({0, -0.0, NAN, INFINITY})).to_vector<double>() == Values{2, 3});
   }
 
   TEST_CASE("sums do not depend on the thread count or the run") {

@@ -190,4 +190,32 @@ TEST_SUITE("op_table") {
         }
     });
   }
+
+  TEST_CASE("views, joins and indices name themselves when an operand is undefined") {
+    constexpr std::string_view titles[] = {"Views",
+                                           "Rearranging and repeating",
+                                           "Diagonals, windows, strides",
+                                           "Indexing",
+                                           "Indexing as in NumPy",
+                                           "Scattering and segments",
+                                           "Splitting, joining and padding"};
+    for (const Family& family : families()) {
+      if (std::find(std::begin(titles), std::end(titles), family.title) == std::end(titles)) continue;
+      for (const OpRow& row : family.rows) {
+        const std::string name = row.name, op = name.substr(0, name.find(' '));
+        if (op == "as_strided" || op == "contiguous") continue;  // these rows prepare their input by another op
+        const Sample& sample = row.samples[0];
+        for (int i = 0; i < sample.count(); ++i) {
+          auto inputs = make_inputs(row, sample, DType::f32, Layout::contiguous, false);
+          inputs[static_cast<size_t>(i)] = Tensor{};
+          try {
+            call(row, sample, inputs);
+            expect(false, "{}: input {} may be undefined", name, i);
+          } catch (const Error& e) {
+            expect(std::string(e.what()).starts_with(op + ": "), "{}: input {}: {}", name, i, e.what());
+          }
+        }
+      }
+    }
+  }
 }

@@ -51,6 +51,26 @@ const Row views[] = {
     {"chunk", [](const Tensor& x) { return chunk(x, 2, 0)[1]; }},
     {"unbind", [](const Tensor& x) { return unbind(x, 1)[2]; }},
     {"pad that cuts", [](const Tensor& x) { return pad(x, 1, -1, -2); }},
+    {"flip",
+     [](const Tensor& x) {
+       return flip(x, {0, -1});
+     }},
+    {"movedim", [](const Tensor& x) { return movedim(x, 0, -1); }},
+    {"diagonal", [](const Tensor& x) { return diagonal(x, 1, 0, 1); }},
+    {"unfold", [](const Tensor& x) { return unfold(x, 1, 3, 1); }},
+    {"meshgrid",
+     [](const Tensor& x) {
+       const Tensor line = select(select(x, 2, 1), 0, 1);
+       return meshgrid(std::array{line, line})[1];
+     }},
+    {"as_strided",
+     [](const Tensor& x) {
+       return as_strided(contiguous(x), {3, 2, 4}, {5, 1, 2}, 3);
+     }},
+    {"index by numbers and ranges",
+     [](const Tensor& x) {
+       return index(x, {-1, range(2, 0, -1)});
+     }},
 };
 
 const Row copies[] = {
@@ -72,6 +92,17 @@ const Row copies[] = {
      [](const Tensor& x) {
        return stack({x, x}, -1);
      }},
+    {"roll",
+     [](const Tensor& x) {
+       return roll(x, {1, -3}, {0, 1});
+     }},
+    {"diag_embed", [](const Tensor& x) { return diag_embed(x, -1); }},
+    {"repeat",
+     [](const Tensor& x) {
+       return repeat(x, {2, 1, 3, 2});
+     }},
+    {"repeat_interleave", [](const Tensor& x) { return repeat_interleave(x, 3, 1); }},
+    {"fold", [](const Tensor& x) { return fold(x, 1, 8, 2); }},
     {"all pieces",
      [](const Tensor& x) {
        auto p = split(x, 2, 1);
@@ -79,7 +110,7 @@ const Row copies[] = {
      }},
 };
 
-Values range(std::optional<int64_t> start, std::optional<int64_t> stop, int64_t step) {
+Values sliced(std::optional<int64_t> start, std::optional<int64_t> stop, int64_t step) {
   return slice(arange(7), 0, start, stop, step).to_vector<double>();
 }
 
@@ -118,20 +149,20 @@ TEST_SUITE("views") {
   }
 
   TEST_CASE("slices follow Python") {
-    CHECK(range({}, {}, 1) == Values{0, 1, 2, 3, 4, 5, 6});
-    CHECK(range(2, 5, 1) == Values{2, 3, 4});
-    CHECK(range(-3, {}, 1) == Values{4, 5, 6});
-    CHECK(range({}, -5, 1) == Values{0, 1});
-    CHECK(range(1, 100, 3) == Values{1, 4});
-    CHECK(range(-100, 2, 1) == Values{0, 1});
-    CHECK(range({}, {}, -1) == Values{6, 5, 4, 3, 2, 1, 0});
-    CHECK(range(5, 1, -2) == Values{5, 3});
-    CHECK(range(100, -100, -3) == Values{6, 3, 0});
-    CHECK(range(-100, {}, -1) == Values{});
-    CHECK(range(4, 2, 1) == Values{});
-    CHECK(range(2, 2, -1) == Values{});
-    CHECK(range(3, {}, INT64_MAX) == Values{3});
-    CHECK(range(3, {}, INT64_MIN) == Values{3});
+    CHECK(sliced({}, {}, 1) == Values{0, 1, 2, 3, 4, 5, 6});
+    CHECK(sliced(2, 5, 1) == Values{2, 3, 4});
+    CHECK(sliced(-3, {}, 1) == Values{4, 5, 6});
+    CHECK(sliced({}, -5, 1) == Values{0, 1});
+    CHECK(sliced(1, 100, 3) == Values{1, 4});
+    CHECK(sliced(-100, 2, 1) == Values{0, 1});
+    CHECK(sliced({}, {}, -1) == Values{6, 5, 4, 3, 2, 1, 0});
+    CHECK(sliced(5, 1, -2) == Values{5, 3});
+    CHECK(sliced(100, -100, -3) == Values{6, 3, 0});
+    CHECK(sliced(-100, {}, -1) == Values{});
+    CHECK(sliced(4, 2, 1) == Values{});
+    CHECK(sliced(2, 2, -1) == Values{});
+    CHECK(sliced(3, {}, INT64_MAX) == Values{3});
+    CHECK(sliced(3, {}, INT64_MIN) == Values{3});
     CHECK(slice(whole_numbers({2, 3}, 5), 1, {}, {}, -1).strides() == Strides{3, -1});
   }
 
@@ -184,6 +215,75 @@ TEST_SUITE("views") {
     const Tensor mask = tril(ones({3, 3}, DType::boolean));
     CHECK(mask.to_vector<double>() == Values{1, 0, 0, 1, 1, 0, 1, 1, 1});
     CHECK_FALSE(transpose(cat({mask, mask}), 0, 1).requires_grad());
+    CHECK(roll(flip(mask, {0}), {1}, {1}).to_vector<double>() == Values{1, 1, 1, 0, 1, 1, 0, 1, 0});
+    CHECK(diag_embed(diagonal(mask, -1)).to_vector<double>() == Values{1, 0, 0, 1});
+    CHECK(repeat(unfold(mask, 1, 2, 1), {1, 1, 1}).to_vector<double>() == Values{1, 0, 0, 0, 1, 1, 1, 0, 1, 1, 1, 1});
+    CHECK(fold(unfold(arange(5), 0, 3, 1), 0, 5, 1).to_vector<int64_t>() == std::vector<int64_t>{0, 2, 6, 6, 4});
+    CHECK_THROWS_AS(fold(unfold(mask, 0, 2, 1), 0, 3, 1), DTypeError);
+  }
+
+  TEST_CASE("a write through a view or from one reaches every element once") {
+    const Tensor x = arange(6, DType::f64), y = x.detach();
+    flip(x, {0}).copy_(x);  // source and target lie on one another
+    CHECK(x.to_vector<double>() == Values{5, 4, 3, 2, 1, 0});
+    diagonal(reshape(x, {2, 3})).copy_(scalar(9));
+    CHECK(x.to_vector<double>() == Values{9, 4, 3, 2, 9, 0});
+    as_strided(x, {2}, {-2}, 3).copy_(tensor({7, 8}));
+    CHECK(x.to_vector<double>() == Values{9, 8, 3, 7, 9, 0});
+    select(unfold(x, 0, 2, 2), 1, 1).fill_(1);
+    CHECK(y.to_vector<double>() == Values{9, 1, 3, 1, 9, 1});
+    CHECK(y.version() == 4);
+
+    const Tensor leaf = whole_numbers({3, 4, 2}, 5).requires_grad_();
+    for (const Row& row : views) {
+      CAPTURE(row.name);
+      const Tensor z = leaf * leaf;
+      row.f(leaf.detach()).copy_(scalar(1, DType::f64));
+      CHECK_THROWS_AS(z.backward(ones({3, 4, 2}, DType::f64)), AutogradError);
+    }
+  }
+
+  TEST_CASE("as_strided gives each storage position's gradient to the elements that lie there") {
+    const auto gradient = [](const Tensor& base, const std::function<Tensor(const Tensor&)>& f) {
+      const Tensor leaf = base.detach().requires_grad_();
+      const Tensor y = f(leaf);
+      return grad({y}, {leaf}, {.grad_outputs = {whole_numbers(y.shape(), 7)}})[0].to_vector<double>();
+    };
+    const auto overlapping = [](const Tensor& x) { return as_strided(x, {2, 3}, {1, 1}); };
+    // Windows of 3 on 4 elements; g is {-8, -1, 6}, {-10, -3, 4}.
+    const Values direct = gradient(arange(4, DType::f64), overlapping);
+    CHECK(direct == Values{-8, -11, 3, 4});
+    // Of an expanded base the elements on one position share what arrives there: their sum is what it was.
+    const auto rows = [&](const Tensor& x) { return overlapping(expand(x, {5, 4})); };
+    CHECK(gradient(arange(4, DType::f64), rows) == direct);
+    const Tensor wide = expand(arange(4, DType::f64), {2, 4});
+    CHECK(gradient(wide, overlapping) == Values{-4, -5.5, 1.5, 2, -4, -5.5, 1.5, 2});
+    // Strides and offset count in the storage, from x's first element, whatever way x runs through it.
+    const Tensor square = reshape(arange(16, DType::f64), {4, 4});
+    for (const Tensor& x : {square, transpose(square, 0, 1), flip(square, {0})}) {
+      const auto positions = as_strided(x, {2, 3}, {1, -1}, 2 + (x.offset() > 0 ? -6 : 0)).to_vector<double>();
+      Values expected(16), g = whole_numbers({2, 3}, 7).to_vector<double>(), elements = x.to_vector<double>();
+      for (size_t j = 0; j < 6; ++j)
+        for (size_t i = 0; i < 16; ++i) expected[i] += elements[i] == positions[j] ? g[j] : 0;
+      CHECK(gradient(x, [](const Tensor& t) {
+              return as_strided(t, {2, 3}, {1, -1}, 2 + (t.offset() > 0 ? -6 : 0));
+            }) == expected);
+    }
+    // Reading beyond x is a view like any other while no gradient is wanted.
+    const Tensor part = slice(square, 1, 1, 2);
+    CHECK(as_strided(part, {2}, {1}).to_vector<double>() == Values{1, 2});
+    part.requires_grad_();
+    CHECK_THROWS_AS(as_strided(part, {2}, {1}), ShapeError);
+    CHECK(as_strided(part, {2}, {4}, 4).to_vector<double>() == Values{5, 9});
+  }
+
+  TEST_CASE("tensors of the highest rank are repeated, too") {
+    const Tensor x = whole_numbers({2, 1, 1, 1, 1, 1, 1, 3}, 5);
+    CHECK(repeat(x, {1, 1, 1, 1, 1, 1, 1, 2}).shape() == Shape{2, 1, 1, 1, 1, 1, 1, 6});
+    CHECK(repeat_interleave(x, 2, 0).to_vector<double>() ==
+          index_select(x, 0, tensor<int64_t>({0, 0, 1, 1})).to_vector<double>());
+    CHECK_THROWS_AS(unfold(x, 0, 1, 1), ShapeError);
+    CHECK_THROWS_AS(diag_embed(x), ShapeError);
   }
 
   TEST_CASE("errors") {

@@ -35,6 +35,17 @@ void for_columns(int64_t outer, int64_t inner, int64_t count, F f) {
   });
 }
 
+/// f(row of y, row of src, columns) at each index in turn; each column of y has one owner.
+template <class T, class F>
+void for_slices(void* y, const int64_t* index, const void* src, int64_t outer, int64_t size, int64_t count,
+                int64_t inner, F f) {
+  for_columns(outer, inner, count, [&](int64_t o, int64_t first, int64_t last) {
+    T* to = static_cast<T*>(y) + o * size * inner + first;
+    const T* from = static_cast<const T*>(src) + o * count * inner + first;
+    for (int64_t k = 0; k < count; ++k) f(to + index[k] * inner, from + k * inner, last - first);
+  });
+}
+
 /// Offset of row `row` of `shape` without its last dim; `dim` is left out.
 int64_t offset_of(int64_t row, const Shape& shape, const Strides& strides, int dim) {
   int64_t offset = 0;
@@ -43,6 +54,31 @@ int64_t offset_of(int64_t row, const Shape& shape, const Strides& strides, int d
     row /= shape[i];
   }
   return offset;
+}
+
+/// f(element of y, element of src) for the elements of `shape` in row-major order; each target has one owner.
+template <class T, class F>
+void for_elements(void* y, const Strides& strides, int dim, const int64_t* index, const Shape& shape, const void* src,
+                  F f) {
+  const int last = shape.rank() - 1;
+  const int64_t n = shape[last], step = dim == last ? 0 : strides[last];
+  if (numel(shape) == 0) return;
+  const int64_t rows = numel(shape) / n;
+  const auto run = [&](int64_t row, int64_t first, int64_t end) {
+    T* to = static_cast<T*>(y) + offset_of(row, shape, strides, dim);
+    for (int64_t j = first; j < end; ++j)
+      f(to[index[row * n + j] * strides[dim] + j * step], static_cast<const T*>(src)[row * n + j]);
+  };
+  // Along the last dim every row has targets of its own; along another one every column has.
+  if (dim == last) {
+    parallel_for(rows, std::max<int64_t>(1, piece / n), [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) run(row, 0, n);
+    });
+  } else {
+    for_columns(1, n, rows, [&](int64_t, int64_t first, int64_t end) {
+      for (int64_t row = 0; row < rows; ++row) run(row, first, end);
+    });
+  }
 }
 
 }  // namespace
@@ -62,13 +98,27 @@ void select_slices(DType dtype, const void* x, const int64_t* index, void* y, in
 void add_slices(DType dtype, void* y, const int64_t* index, const void* src, int64_t outer, int64_t size, int64_t count,
                 int64_t inner) {
   with_addable(dtype, [&]<class T> {
-    for_columns(outer, inner, count, [&](int64_t o, int64_t first, int64_t last) {
-      T* to = static_cast<T*>(y) + o * size * inner;
-      const T* from = static_cast<const T*>(src) + o * count * inner;
-      for (int64_t k = 0; k < count; ++k) {
-        T* row = to + index[k] * inner;
-        const T* add = from + k * inner;
-        for (int64_t j = first; j < last; ++j) row[j] += add[j];
+    for_slices<T>(y, index, src, outer, size, count, inner, [](T* to, const T* from, int64_t n) {
+      for (int64_t j = 0; j < n; ++j) to[j] += from[j];
+    });
+  });
+}
+
+void put_slices(DType dtype, void* y, const int64_t* index, const void* src, int64_t outer, int64_t size, int64_t count,
+                int64_t inner) {
+  dispatch(dtype, [&]<class T> {
+    for_slices<T>(y, index, src, outer, size, count, inner,
+                  [](T* to, const T* from, int64_t n) { std::copy_n(from, n, to); });
+  });
+}
+
+void max_slices(DType dtype, void* y, const int64_t* index, const void* src, int64_t outer, int64_t size, int64_t count,
+                int64_t inner) {
+  dispatch(dtype, [&]<class T> {
+    for_slices<T>(y, index, src, outer, size, count, inner, [](T* to, const T* from, int64_t n) {
+      for (int64_t j = 0; j < n; ++j) {
+        const auto a = convert<compute_t<T>>(to[j]), b = convert<compute_t<T>>(from[j]);
+        if (b > a || b != b) to[j] = from[j];
       }
     });
   });
@@ -92,26 +142,15 @@ void gather_elements(DType dtype, const void* x, const Strides& strides, int dim
 
 void add_elements(DType dtype, void* y, const Strides& strides, int dim, const int64_t* index, const Shape& shape,
                   const void* src) {
-  const int last = shape.rank() - 1;
-  const int64_t n = shape[last], step = dim == last ? 0 : strides[last];
-  if (numel(shape) == 0) return;
-  const int64_t rows = numel(shape) / n;
   with_addable(dtype, [&]<class T> {
-    const auto add = [&](int64_t row, int64_t first, int64_t end) {
-      T* to = static_cast<T*>(y) + offset_of(row, shape, strides, dim);
-      for (int64_t j = first; j < end; ++j)
-        to[index[row * n + j] * strides[dim] + j * step] += static_cast<const T*>(src)[row * n + j];
-    };
-    // Along the last dim every row has targets of its own; along another one every column has.
-    if (dim == last) {
-      parallel_for(rows, std::max<int64_t>(1, piece / n), [&](int64_t begin, int64_t end) {
-        for (int64_t row = begin; row < end; ++row) add(row, 0, n);
-      });
-    } else {
-      for_columns(1, n, rows, [&](int64_t, int64_t first, int64_t end) {
-        for (int64_t row = 0; row < rows; ++row) add(row, first, end);
-      });
-    }
+    for_elements<T>(y, strides, dim, index, shape, src, [](T& to, const T& from) { to += from; });
+  });
+}
+
+void put_elements(DType dtype, void* y, const Strides& strides, int dim, const int64_t* index, const Shape& shape,
+                  const void* src) {
+  dispatch(dtype, [&]<class T> {
+    for_elements<T>(y, strides, dim, index, shape, src, [](T& to, const T& from) { to = from; });
   });
 }
 
