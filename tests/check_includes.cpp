@@ -39,8 +39,8 @@ const std::map<std::string, std::vector<std::string>> owners = {
     {"lapack", {"ops/kernels/lapack.cpp"}},
     {"xsimd/", {"ops/kernels/", "tests/"}},
     {"nlohmann/", {"nn/", "models/", "tests/", "bench/"}},
-    {"CLI/", {"models/programs/", "bench/"}},
-    {"doctest/", {"tests/"}},
+    {"CLI/", {"models/programs/", "bench/", "tests/fuzz/"}},
+    {"doctest/", {"tests/", "docs/examples/"}},
     {"benchmark/", {"bench/"}},
     {"tapestry/", {"docs/", "tests/consumer/"}},
 };
