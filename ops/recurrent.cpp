@@ -204,6 +204,9 @@ struct Gru {
 /// Checks the operands of a layer against one another; c is null where there is none.
 void check(std::string_view op, bool sequence, int64_t gates, const Tensor& x, const Tensor& h, const Tensor* c,
            const Tensor& w_ih, const Tensor& w_hh, const Tensor& b_ih, const Tensor& b_hh) {
+  for (const Tensor* t : {&x, &h, &w_ih, &w_hh, c}) {
+    if (t != nullptr) detail::require_defined(op, *t);
+  }
   detail::require_floating(op, x);
   if (x.dim() != (sequence ? 3 : 2))
     fail<ShapeError>("{}: x is {}; it must be {}", op, x.describe(), sequence ? "(T, B, in)" : "(B, in)");

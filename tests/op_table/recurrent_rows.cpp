@@ -225,7 +225,11 @@ constexpr OpRow rows[] = {
      .errors = {{[] {
                    (void)gru(zeros({1, 2, 3}, DType::i64), zeros({2, 4}), zeros({12, 3}), zeros({12, 4}));
                  },
-                 "gru: needs a floating dtype, got [1, 2, 3] i64"}},
+                 "gru: needs a floating dtype, got [1, 2, 3] i64"},
+                {[] {
+                   (void)gru(zeros({1, 2, 3}), {}, zeros({12, 3}), zeros({12, 4}));
+                 },
+                 "gru: the tensor is undefined"}},
      .bounds = fused},
     {.name = "gru (x twice)",
      .fn = [](Args a) { return gru(a[0], 2 * select(a[0], 0, 0), a[1], a[2]); },
