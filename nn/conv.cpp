@@ -21,7 +21,8 @@ ConvWeights::ConvWeights(const char* layer, int64_t in, int64_t out, const Dims&
     shape.push_back(k);
   }
   weight = Parameter(empty(shape, DType::f32));
-  const double bound = 1 / std::sqrt(static_cast<double>(weight.numel() / shape[0]));
+  const int64_t fan_in = weight.numel() / shape[0];
+  const double bound = 1 / std::sqrt(static_cast<double>(fan_in));
   init::uniform_(weight, -bound, bound);
   if (!o.bias) return;
   bias = Parameter(empty({out}, DType::f32));

@@ -42,7 +42,8 @@ struct BatchNorm {
     const auto [batch_mean, batch_inv_std] = moments.tensors(x.dtype(), options.eps);
     c.save(batch_mean, batch_inv_std);
     if (running_mean.defined() && x.numel() > 0) {
-      const auto n = static_cast<double>(x.numel() / x.size(1));
+      const int64_t count = x.numel() / x.size(1);
+      const auto n = static_cast<double>(count);
       update(running_mean, moments.mean, options.momentum, 1);
       update(running_var, moments.variance, options.momentum, n / (n - 1));
     }

@@ -226,8 +226,8 @@ TEST_SUITE("conv") {
   }
 
   TEST_CASE("a copy of a net keeps its running statistics to itself") {
-    Sequential net(BatchNorm1d(2));
-    const Sequential copy = net;
+    Sequential net(BatchNorm1d(2)), copy;
+    copy = net;
     (void)net(uniform({5, 2}, 1, DType::f32));
     CHECK(list(named_buffers(net)[0].second) != V{0, 0});
     CHECK(list(named_buffers(copy)[0].second) == V{0, 0});
