@@ -1,6 +1,6 @@
 // Any view of a tensor's storage, given by sizes, strides and an offset.
 // Not for everyday use: views.cpp, slice.cpp, diagonal.cpp and windows.cpp say what they mean.
-// Next: index.cpp.
+// Next: reduce.cpp.
 #include <algorithm>
 #include <vector>
 

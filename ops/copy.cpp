@@ -1,6 +1,6 @@
 // Copies in row-major order: contiguous and clone; and the triangles tril and triu.
 // Not here: conversion to another dtype (to, in pointwise.cpp).
-// Next: reduce.cpp.
+// Next: rearrange.cpp.
 #include <algorithm>
 #include <cstring>
 

@@ -1,6 +1,6 @@
 // Rows reduced over equal ids: segment_sum, segment_mean, segment_max; bincount.
 // Sums are index_add: ids may come in any order, and each segment adds its rows in theirs.
-// Next: copy.cpp.
+// Next: kernels/indexed.h.
 #include <limits>
 
 #include "../autograd/function.h"
