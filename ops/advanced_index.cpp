@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "../autograd/function.h"
+#include "../autograd/parallel.h"
 #include "error_text.h"
 #include "indices.h"
 
@@ -223,13 +224,16 @@ Tensor nonzero(const Tensor& x) {
   const int rank = x.dim();
   const Tensor y = empty({n, rank}, DType::i64);
   auto* to = static_cast<int64_t*>(memory_of(y));
-  for (int64_t i = 0; i < n; ++i) {
-    int64_t at = places.data<int64_t>()[i];
-    for (int d = rank - 1; d >= 0; --d) {
-      to[i * rank + d] = at % x.shape()[d];
-      at /= x.shape()[d];
+  parallel_for(rank > 0 ? n : 0, 8192, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      int64_t at = places.data<int64_t>()[i];
+      for (int d = rank - 1; d > 0; --d) {
+        to[i * rank + d] = at % x.shape()[d];
+        at /= x.shape()[d];
+      }
+      to[i * rank] = at;
     }
-  }
+  });
   return y;
 }
 

@@ -86,12 +86,23 @@ void for_elements(void* y, const Strides& strides, int dim, const int64_t* index
 void select_slices(DType dtype, const void* x, const int64_t* index, void* y, int64_t outer, int64_t size,
                    int64_t count, int64_t inner) {
   const int64_t width = inner * size_of(dtype);
-  const auto* from = static_cast<const char*>(x);
-  auto* to = static_cast<char*>(y);
   if (width == 0) return;
   parallel_for(outer * count, std::max<int64_t>(1, 4 * piece / width), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i)
-      std::memcpy(to + i * width, from + (i / count * size + index[i % count]) * width, static_cast<size_t>(width));
+    for (int64_t i = begin; i < end;) {
+      const int64_t o = i / count, first = i % count, last = std::min(count, first + end - i);
+      const char* from = static_cast<const char*>(x) + o * size * width;
+      char* to = static_cast<char*>(y) + o * count * width;
+      if (inner == 1) {
+        dispatch(dtype, [&]<class T> {
+          for (int64_t k = first; k < last; ++k)
+            reinterpret_cast<T*>(to)[k] = reinterpret_cast<const T*>(from)[index[k]];
+        });
+      } else {
+        for (int64_t k = first; k < last; ++k)
+          std::memcpy(to + k * width, from + index[k] * width, static_cast<size_t>(width));
+      }
+      i += last - first;
+    }
   });
 }
 
