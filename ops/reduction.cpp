@@ -1,6 +1,6 @@
 #include "reduction.h"
 
-#include "../autograd/error.h"
+#include "error_text.h"
 
 namespace tapestry::detail {
 
@@ -11,7 +11,13 @@ Plan::Plan(const Tensor& x, const Dims& reduced) : dims(reduced), from(x.shape()
   }
 }
 
+int dim_of(const char* op, const Tensor& x, int64_t dim) {
+  require_defined(op, x);
+  return normalize_dim(op, dim, x.dim());
+}
+
 Plan plan(const char* op, const Tensor& x, const Dims& dims, bool keepdim) {
+  require_defined(op, x);
   bool chosen[max_rank] = {};
   for (const int64_t dim : dims) {
     const int d = normalize_dim(op, dim, x.dim());

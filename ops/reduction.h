@@ -19,6 +19,8 @@ struct Plan {
   [[nodiscard]] Tensor spread(const Tensor& g) const { return expand(reshape(g, kept), from); }
 };
 
+/// dim of x, from 0; AutogradError where x is undefined, IndexError for a dim that it does not have.
+int dim_of(const char* op, const Tensor& x, int64_t dim);
 /// dims as the caller named them (none: all). IndexError and ShapeError for dims that x does not have or that are named twice.
 Plan plan(const char* op, const Tensor& x, const Dims& dims, bool keepdim);
 kernels::Reducible reducible(const Tensor& x, const Plan& p);

@@ -175,20 +175,22 @@ Tensor counted(const Tensor& x) { return x.dtype() == DType::boolean ? to(x, DTy
 }  // namespace
 
 Tensor cumsum(const Tensor& x, int64_t dim) {
-  return apply(Cumsum{normalize_dim("cumsum", dim, x.dim()), false}, counted(x));
+  const int d = dim_of("cumsum", x, dim);
+  return apply(Cumsum{d, false}, counted(x));
 }
 Tensor cumprod(const Tensor& x, int64_t dim) {
-  return apply(Cumprod{normalize_dim("cumprod", dim, x.dim())}, counted(x));
+  const int d = dim_of("cumprod", x, dim);
+  return apply(Cumprod{d}, counted(x));
 }
 Tensor logcumsumexp(const Tensor& x, int64_t dim) {
   require_floating("logcumsumexp", x);
-  return apply(LogCumSumExp{normalize_dim("logcumsumexp", dim, x.dim())}, x);
+  return apply(LogCumSumExp{dim_of("logcumsumexp", x, dim)}, x);
 }
 std::array<Tensor, 2> cummax(const Tensor& x, int64_t dim) {
-  return apply(CumExtreme<true>{normalize_dim("cummax", dim, x.dim())}, x);
+  return apply(CumExtreme<true>{dim_of("cummax", x, dim)}, x);
 }
 std::array<Tensor, 2> cummin(const Tensor& x, int64_t dim) {
-  return apply(CumExtreme<false>{normalize_dim("cummin", dim, x.dim())}, x);
+  return apply(CumExtreme<false>{dim_of("cummin", x, dim)}, x);
 }
 
 Tensor prod(const Tensor& x, const Dims& dims, bool keepdim) { return apply(Prod{plan("prod", x, dims, keepdim)}, x); }

@@ -83,15 +83,16 @@ std::array<Tensor, 2> kth(std::string_view name, const Tensor& x, int dim, int64
 }  // namespace
 
 std::array<Tensor, 2> sort(const Tensor& x, int64_t dim, bool descending) {
-  return apply(Sort{{normalize_dim("sort", dim, x.dim()), x.shape()}, descending}, x);
+  return apply(Sort{{dim_of("sort", x, dim), x.shape()}, descending}, x);
 }
 
 Tensor argsort(const Tensor& x, int64_t dim, bool descending) {
-  return sort(x.detach(), normalize_dim("argsort", dim, x.dim()), descending)[1];
+  const int d = dim_of("argsort", x, dim);
+  return sort(x.detach(), d, descending)[1];
 }
 
 std::array<Tensor, 2> topk(const Tensor& x, int64_t k, int64_t dim, bool largest) {
-  const int d = normalize_dim("topk", dim, x.dim());
+  const int d = dim_of("topk", x, dim);
   if (k < 0 || k > x.size(d))
     fail<ValueError>("topk: k is {}, {} has {} elements along dim {}; use 0 ≤ k ≤ {}", k, x.describe(), x.size(d), d,
                      x.size(d));
@@ -99,7 +100,7 @@ std::array<Tensor, 2> topk(const Tensor& x, int64_t k, int64_t dim, bool largest
 }
 
 std::array<Tensor, 2> kthvalue(const Tensor& x, int64_t k, int64_t dim, bool keepdim) {
-  const int d = normalize_dim("kthvalue", dim, x.dim());
+  const int d = dim_of("kthvalue", x, dim);
   if (k < 1 || k > x.size(d))
     fail<ValueError>("kthvalue: k is {}, {} has {} elements along dim {}; k counts from 1", k, x.describe(), x.size(d),
                      d);
@@ -107,7 +108,7 @@ std::array<Tensor, 2> kthvalue(const Tensor& x, int64_t k, int64_t dim, bool kee
 }
 
 std::array<Tensor, 2> median(const Tensor& x, int64_t dim, bool keepdim) {
-  const int d = normalize_dim("median", dim, x.dim());
+  const int d = dim_of("median", x, dim);
   require_elements("median", x, plan("median", x, {d}, keepdim));
   return kth("median", x, d, (x.size(d) - 1) / 2, true, keepdim);
 }
@@ -120,7 +121,7 @@ Tensor median(const Tensor& x) {
 Tensor quantile(const Tensor& x, double q, int64_t dim, bool keepdim) {
   require_floating("quantile", x);
   if (!(q >= 0 && q <= 1)) fail<ValueError>("quantile: q is {}; use 0 ≤ q ≤ 1", q);
-  const int d = normalize_dim("quantile", dim, x.dim());
+  const int d = dim_of("quantile", x, dim);
   require_elements("quantile", x, plan("quantile", x, {d}, keepdim));
   if (x.dtype() == DType::bf16) return to(quantile(to(x, DType::f32), q, d, keepdim), DType::bf16);
   const double place = q * static_cast<double>(x.size(d) - 1), low = std::floor(place), weight = place - low;
