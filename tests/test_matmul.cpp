@@ -6,10 +6,10 @@ using namespace tapestry::testing;
 
 namespace {
 
-struct Pair {
+struct Factors {
   Shape a, b;
 };
-const Pair pairs[] = {
+const Factors pairs[] = {
     {{3, 4}, {4, 2}},       {{4}, {4}},       {{4}, {4, 2}},       {{3, 4}, {4}},       {{2, 3, 4}, {4, 2}},
     {{2, 3, 4}, {2, 4, 5}}, {{2, 3, 4}, {4}}, {{4}, {2, 4, 5}},    {{3, 4}, {2, 4, 5}}, {{2, 1, 3, 4}, {5, 4, 2}},
     {{1, 3, 4}, {6, 4, 2}}, {{0, 4}, {4, 2}}, {{3, 0}, {0, 2}},    {{2, 3, 0}, {0, 2}}, {{2, 0, 4}, {4, 3}},
@@ -55,7 +55,7 @@ double worst(const Tensor& y, const std::vector<double>& wanted) {
 
 TEST_SUITE("matmul") {
   TEST_CASE("every rank combination and dtype equals loops, dense and through views") {
-    for (const Pair& p : pairs)
+    for (const Factors& p : pairs)
       for (const DType dtype : {DType::f64, DType::f32, DType::bf16, DType::i64}) {
         CAPTURE(to_string(p.a, dtype));
         CAPTURE(to_string(p.b));
@@ -81,7 +81,7 @@ TEST_SUITE("matmul") {
 
   TEST_CASE("derivatives") {
     const auto f = [](const Tensor& a, const Tensor& b) { return matmul(a, b); };
-    for (const Pair& p : pairs) {
+    for (const Factors& p : pairs) {
       if (numel(p.a) == 0 || numel(p.b) == 0) continue;
       CAPTURE(to_string(p.a));
       CAPTURE(to_string(p.b));
