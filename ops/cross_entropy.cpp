@@ -1,9 +1,11 @@
 // Cross-entropy of integer targets, fused with its log-softmax, and nll_loss, which takes the logarithms.
 // Not here: losses of two tensors of one shape (loss.cpp).
 // Next: loss.cpp.
-#include "kernels/cross_entropy.h"
+#include <utility>
+
 #include "../autograd/function.h"
 #include "error_text.h"
+#include "kernels/cross_entropy.h"
 #include "ops.h"
 #include "rows.h"
 
@@ -105,13 +107,20 @@ struct CrossEntropy {
                                     formula = "y = ln Σ e^x − x[t], summed or averaged over kept rows",
                                     vjp = "dx = g (softmax(x) − [j = t])/count, 0 in ignored rows";
   // Not for class weights together with label smoothing, where every class of a row weighs differently.
-  CrossEntropyOptions options;
+  CrossEntropyOptions unweighted;  // the class weights are an input, so that a write to them before backward is seen
 
-  Tensor composite(const Tensor& logits, const Tensor& targets) const {
-    return picked_loss(log_softmax(logits, -1), targets, options);
+  [[nodiscard]] CrossEntropyOptions with(const Tensor& weight) const {
+    CrossEntropyOptions options = unweighted;
+    options.weight = weight;
+    return options;
   }
 
-  Tensor forward(Context& c, const Tensor& logits, const Tensor& targets) const {
+  Tensor composite(const Tensor& logits, const Tensor& targets, const Tensor& weight) const {
+    return picked_loss(log_softmax(logits, -1), targets, with(weight));
+  }
+
+  Tensor forward(Context& c, const Tensor& logits, const Tensor& targets, const Tensor& weight) const {
+    const CrossEntropyOptions options = with(weight);
     const detail::RowView x = detail::rows_of(logits);
     const Tensor t = dense(targets), weights = class_weights(options);
     const DType wide = logits.dtype() == DType::f64 ? DType::f64 : DType::f32;
@@ -133,6 +142,7 @@ struct CrossEntropy {
   }
 
   Grads backward(Context& c, const Tensor& g) const {
+    const CrossEntropyOptions options = with(c.input(2));
     const Tensor logits = c.input(0), targets = c.input(1), lse = c.saved(0), t = dense(targets),
                  weights = class_weights(options);
     const detail::RowView x = detail::rows_of(logits);
@@ -147,7 +157,7 @@ struct CrossEntropy {
                                          detail::fresh<T>(dx), x.width, options.label_smoothing,
                                          weights.defined() ? weights.data<double>() : nullptr);
     });
-    return {dx, {}};
+    return {dx, {}, {}};
   }
 };
 
@@ -156,7 +166,10 @@ struct CrossEntropy {
 Tensor cross_entropy(const Tensor& logits, const Tensor& targets, CrossEntropyOptions options) {
   check_rows("cross_entropy", "logits", logits, targets);
   check_options("cross_entropy", logits, options);
-  if (options.label_smoothing == 0 || !options.weight.defined()) return apply(CrossEntropy{options}, logits, targets);
+  if (options.label_smoothing == 0 || !options.weight.defined()) {
+    const Tensor weight = std::exchange(options.weight, {});
+    return apply(CrossEntropy{options}, logits, targets, weight);
+  }
   check_targets("cross_entropy", logits, targets, options.ignore_index);
   if (logits.dtype() != DType::bf16) return picked_loss(log_softmax(logits, -1), targets, options);
   options.weight = to(options.weight, DType::f32);

@@ -101,6 +101,10 @@ TEST_SUITE("inplace") {
     mask.fill_(1);
     CHECK(refused(picked, "index_select", "fill_"));
     CHECK(refused(masked, "where", "fill_"));
+    const Tensor weight = ones({3}, DType::f64), scores = leaf({2, 3});
+    const Tensor loss = cross_entropy(scores, from(std::vector<int64_t>{2, 0}), {.weight = weight});
+    slice(weight, 0, 2, 3).fill_(4);
+    CHECK(refused(loss, "cross_entropy", "fill_"));
 
     const Tensor a = leaf({2}), b = full({2}, 3, DType::f64);
     const Tensor total = sum(a + b), grown = sum(exp(a));  // add saves nothing, exp its result
