@@ -1,3 +1,5 @@
+// conv.cpp: conv.h as products of weights and columns, a tile of pixels at a time.
+// Not a direct convolution: depthwise ones (one channel a group) pay for their columns. Next: pool.cpp.
 #include "conv.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// im2col.cpp: both directions walk the same segments, runs of pixels of one row of y.
+// Next: conv.cpp.
 #include "im2col.h"
 
 #include <algorithm>

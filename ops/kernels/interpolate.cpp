@@ -1,3 +1,5 @@
+// interpolate.cpp: rows are combined first, then columns, so that no plane between them is stored.
+// Next: channel_norm.h.
 #include "interpolate.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// pool.cpp: pool.h, a row of windows at a time.
+// Next: interpolate.cpp.
 #include "pool.h"
 
 #include <algorithm>
