@@ -196,7 +196,8 @@ Tensor to(const Tensor& x, DType dtype);
 Tensor straight_through(const Tensor& x, const Tensor& y);
 
 // ---------------------------------------------------------------- views and shape (ops/views.cpp)
-// Views share storage: reshape (where strides allow), view, flatten, transpose, permute, mT, expand, squeeze, unsqueeze, slice, select, split, chunk, unbind.
+// Views share storage: reshape (where strides allow), view, flatten, transpose, permute, mT, expand, squeeze, unsqueeze, slice, select, split, chunk, unbind,
+// flip, movedim, diagonal, unfold, as_strided, meshgrid.
 
 /// The elements in row-major order under a new shape, one size may be −1. A view where the strides allow it, else a copy.
 Tensor reshape(const Tensor& x, const Shape& shape);
@@ -252,7 +253,8 @@ Tensor repeat_interleave(const Tensor& x, const Tensor& repeats, int64_t dim);
 /// Grids of the given vectors, indexed ij: out[k][i₀, i₁, …] = xs[k][i_k].
 Tensors meshgrid(std::span<const Tensor> xs);
 /// The view of x's storage with these sizes and strides (in elements), beginning `offset` elements after x's first element.
-/// Elements that lie on one another add up their gradients. ShapeError where the view leaves the storage.
+/// Elements of x on one position share its gradient. ShapeError where the view leaves the storage, or reads a position x does not cover while x needs a
+/// gradient.
 Tensor as_strided(const Tensor& x, const Shape& shape, const std::vector<int64_t>& strides, int64_t offset = 0);
 /// Windows of `size` every `step` along dim, as a new last dim; a view.
 Tensor unfold(const Tensor& x, int64_t dim, int64_t size, int64_t step);
@@ -354,7 +356,7 @@ struct Index {
 inline Index all_of_dim() { return {}; }
 Index range(std::optional<int64_t> start, std::optional<int64_t> stop, int64_t step = 1);
 /// x[indices…] as NumPy has it: numbers and ranges are views; i64 tensors broadcast together and, if they stand side by side, their dims take the
-/// place of the first, else they come first; a bool tensor stands for the indices where it is true. Negative numbers count from the end.
+/// place of the first, else they come first (a number beside tensors counts as one of them); a bool tensor stands for the indices where it is true. Negative numbers count from the end.
 Tensor index(const Tensor& x, const std::vector<Index>& indices);
 /// x with `values` (broadcast) put where index() reads; `accumulate` adds, else the last of several that meet stays and takes the gradient.
 Tensor index_put(const Tensor& x, const std::vector<Index>& indices, const Tensor& values, bool accumulate = false);
@@ -371,7 +373,7 @@ Tensor segment_sum(const Tensor& x, const Tensor& ids, int64_t segments);
 Tensor segment_mean(const Tensor& x, const Tensor& ids, int64_t segments);
 Tensor segment_max(const Tensor& x, const Tensor& ids, int64_t segments);
 
-// ---------------------------------------------------------------- products (ops/matmul.cpp)
+// ---------------------------------------------------------------- products (ops/matmul.cpp, products.cpp, einsum.cpp, distance.cpp)
 
 /// (…, M, K)·(…, K, N), batch dims broadcast; a vector on either side acts as a row or column and its dim is dropped. All dtypes but bool.
 Tensor matmul(const Tensor& a, const Tensor& b);
@@ -397,7 +399,7 @@ Tensor cdist(const Tensor& a, const Tensor& b, double p = 2);
 /// a·b/(max(‖a‖, eps)·max(‖b‖, eps)) along dim.
 Tensor cosine_similarity(const Tensor& a, const Tensor& b, int64_t dim = -1, double eps = 1e-8);
 
-// ---------------------------------------------------------------- linear algebra (ops/linalg.cpp, through LAPACK)
+// ---------------------------------------------------------------- linear algebra (ops/linalg.cpp, factorize.cpp; through LAPACK)
 // Square or tall matrices in the last two dims, f32 and f64; leading dims are a batch. A singular matrix, one that is not positive definite and the
 // like are a ValueError naming the place in the batch.
 
@@ -408,8 +410,7 @@ Tensor solve_triangular(const Tensor& a, const Tensor& b, bool upper, bool unit_
 Tensor inverse(const Tensor& a);
 /// L with LLᵀ = A, reading the lower triangle; the gradient is symmetric.
 Tensor cholesky(const Tensor& a);
-std::array<Tensor, 2> qr(
-    const Tensor& a);  ///< reduced {Q, R} for (…, m, n) of full rank; R's diagonal is ≥ 0; gradient for m ≥ n
+std::array<Tensor, 2> qr(const Tensor& a);  ///< reduced {Q, R} for (…, m, n) of full rank; R's diagonal is ≥ 0
 /// {eigenvalues ascending, eigenvectors in columns} of symmetric A, reading the lower triangle. Vectors have no sign of their own: gradients mean something for
 /// functions that do not depend on it. AutogradError in backward where values coincide and vectors are used.
 std::array<Tensor, 2> eigh(const Tensor& a);
