@@ -11,6 +11,7 @@ enum class Verdict : uint8_t {
   right,
   kink,         ///< a difference does not settle as the step shrinks: the point is near a kink or a jump
   large,        ///< a derivative is so large that differences say nothing
+  refused,      ///< a rule says that it is not defined here: a ValueError, a singular matrix, repeated eigenvalues
   wrong_first,  ///< the first derivative disagrees, or a walk throws
   wrong_second  ///< the same for the second, or the recorded first differs from the plain one
 };

@@ -28,8 +28,9 @@ int main(int argc, char** argv) {
       const auto it = report.rows.find(row->name);
       fmt::print("{:6} {}\n", it == report.rows.end() ? 0 : it->second, row->name);
     }
-  fmt::print("{} programs, {} steps, {} of {} rows; left aside: {} near a kink, {} too large; {} disagree\n",
-             report.programs, report.steps, report.rows.size(), rows().size(), report.kinks, report.large,
-             report.failures.size());
+  fmt::print(
+      "{} programs, {} steps, {} of {} rows; left aside: {} near a kink, {} too large, {} refused; {} disagree\n",
+      report.programs, report.steps, report.rows.size(), rows().size(), report.kinks, report.large, report.refused,
+      report.failures.size());
   return report.failures.empty() ? 0 : 1;
 }

@@ -9,30 +9,12 @@
 #include "../../autograd/grad_mode.h"
 #include "../../ops/ops.h"
 #include "generate.h"
-#include "inplace_reference.h"
+#include "inplace_view.h"
 
 namespace tapestry::fuzz {
 namespace {
 
 using Kind = InplaceStep::Kind;
-
-/// Row-major places that a view of `shape` reads: place(index) of the source.
-template <class F>
-std::vector<size_t> sources(const Shape& shape, F&& place) {
-  std::vector<size_t> list;
-  Dims index = shape;
-  for (int64_t& i : index) i = 0;
-  for (int64_t n = numel(shape); n > 0; --n) {
-    list.push_back(static_cast<size_t>(place(index)));
-    for (int d = shape.rank() - 1; d >= 0 && ++index[d] == shape[d]; --d) index[d] = 0;
-  }
-  return list;
-}
-int64_t row_major(const Shape& shape, const Dims& index) {
-  int64_t at = 0;
-  for (int d = 0; d < shape.rank(); ++d) at = at * shape[d] + index[d];
-  return at;
-}
 
 class Runner {
  public:
@@ -129,8 +111,7 @@ class Runner {
       }
       case Kind::clone:
         library(made("clone({})", p.name), [x] { return clone(x); });
-        result = machine_.view(p.slow, p.slow.shape,
-                               sources(p.slow.shape, [&](const Dims& i) { return row_major(p.slow.shape, i); }), true);
+        result = machine_.view(p.slow, p.slow.shape, row_major_places(p.slow.shape), true);
         return true;
       case Kind::add:
         if (p.slow.shape != q.slow.shape) return false;
@@ -207,90 +188,23 @@ class Runner {
     return true;
   }
 
-  bool view(const InplaceStep& step, const Pair& p, slow::Array& result) {
-    const Shape& from = p.slow.shape;
-    const int rank = from.rank();
-    const uint32_t c = step.c;
-    if (rank == 0 && step.kind != Kind::expand && step.kind != Kind::reshape) return false;
-    const int d = rank == 0 ? 0 : static_cast<int>(c % static_cast<uint32_t>(rank));
-    const uint32_t more = c / 8;
-    Shape to = from;
-    switch (step.kind) {
-      case Kind::slice: {
-        const int64_t n = from[d], jump = more % 4 == 3 ? -1 : 1 + more % 2, start = more / 4 % n;
-        to[d] = jump > 0 ? (n - start + jump - 1) / jump : start + 1;
-        return viewed(
-            p, fmt::format("slice({}, {}, {}, {{}}, {})", p.name, d, start, jump), to, result,
-            [=](const Tensor& x) { return slice(x, d, start, {}, jump); },
-            [&](Dims i) {
-              i[d] = start + i[d] * jump;
-              return row_major(from, i);
-            });
-      }
-      case Kind::select: {
-        const int64_t at = more % from[d];
-        to.erase(d);
-        return viewed(
-            p, fmt::format("select({}, {}, {})", p.name, d, at), to, result,
-            [=](const Tensor& x) { return select(x, d, at); },
-            [&](Dims i) {
-              i.insert(d, at);
-              return row_major(from, i);
-            });
-      }
-      case Kind::transpose: {
-        std::swap(to[0], to[d]);
-        return viewed(
-            p, fmt::format("transpose({}, 0, {})", p.name, d), to, result,
-            [=](const Tensor& x) { return transpose(x, 0, d); },
-            [&](Dims i) {
-              std::swap(i[0], i[d]);
-              return row_major(from, i);
-            });
-      }
-      case Kind::reshape: {
-        const int64_t n = numel(from), rows = more % 3 == 0 ? n : n % 2 == 0 ? 2 : 1;
-        to = more % 3 == 1 ? Shape{n} : Shape{rows, n / rows};
-        return viewed(
-            p, fmt::format("reshape({}, {})", p.name, shape_text(to)), to, result,
-            [=](const Tensor& x) { return reshape(x, to); }, [&](const Dims& i) { return row_major(to, i); });
-      }
-      case Kind::expand: {
-        if (numel(from) > 40 || rank > 3) return false;
-        to.insert(0, 2);
-        if (rank > 0 && from[d] == 1) to[d + 1] = 3;
-        return viewed(
-            p, fmt::format("expand({}, {})", p.name, shape_text(to)), to, result,
-            [=](const Tensor& x) { return expand(x, to); },
-            [&](Dims i) {
-              i.erase(0);
-              for (int k = 0; k < rank; ++k) i[k] = from[k] == 1 ? 0 : i[k];
-              return row_major(from, i);
-            });
-      }
-      default:
-        return false;
-    }
-  }
-
   /// Two things the reference cannot know, having no strides, are asked of the library: whether reshape must copy, and whether a view that changes
   /// nothing is its operand itself. Where neither may be, that is a fault.
-  template <class F, class Place>
-  bool viewed(const Pair& p, const std::string& text, const Shape& to, slow::Array& result, F f, Place&& place) {
+  bool view(const InplaceStep& step, const Pair& p, slow::Array& result) {
+    const auto chosen = choose_view(step, p.slow, p.name);
+    if (!chosen) return false;
+    const View& v = *chosen;
     const Tensor x = p.fast;
-    library(made("{}", text), [x, f] { return f(x); });
-    const auto source = sources(to, place);
-    const Tensor plain = x.detach(), view = f(plain);
-    if (view.is_same(plain)) {
-      std::vector<size_t> all(source.size());
-      std::iota(all.begin(), all.end(), size_t{0});
-      if (to != p.slow.shape || source != all) fault(text + " is its operand");
+    library(made("{}", v.text), [x, v] { return v.apply(x); });
+    const Tensor plain = x.detach(), seen = v.apply(plain);
+    if (seen.is_same(plain)) {
+      if (v.to != p.slow.shape || v.source != row_major_places(v.to)) fault(v.text + " is its operand");
       result = p.slow;
       return true;
     }
-    const bool copied = !view.shares_storage(x);
-    if (copied && (consecutive(p.slow) || !text.starts_with("reshape"))) fault(text + " copies");
-    result = machine_.view(p.slow, to, source, copied);
+    const bool copied = !seen.shares_storage(x);
+    if (copied && (consecutive(p.slow) || step.kind != Kind::reshape)) fault(v.text + " copies");
+    result = machine_.view(p.slow, v.to, v.source, copied);
     return true;
   }
 
@@ -382,13 +296,6 @@ class Runner {
     for (const double v : values) text += (text.empty() ? "[" : ", ") + fmt::format("{:.6g}", v);
     return text + "]";
   }
-  static std::string shape_text(const Shape& shape) {
-    std::string text = to_string(shape);
-    text.front() = '{';
-    text.back() = '}';
-    return "Shape" + text;
-  }
-
   const InplaceProgram& program_;
   bool forget_;
   slow::Machine machine_;

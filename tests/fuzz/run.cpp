@@ -14,6 +14,7 @@ Report run_programs(uint64_t seed, uint64_t first, int64_t count, size_t most) {
     report.steps += static_cast<int64_t>(program.steps.size());
     report.kinks += finding.verdict == Verdict::kink ? 1 : 0;
     report.large += finding.verdict == Verdict::large ? 1 : 0;
+    report.refused += finding.verdict == Verdict::refused ? 1 : 0;
     if (finding.verdict == Verdict::right)
       for (const Step& step : program.steps)
         if (step.row != nullptr) ++report.rows[step.row->name];

@@ -16,7 +16,7 @@ struct Failure {
 };
 
 struct Report {
-  int64_t programs = 0, steps = 0, kinks = 0, large = 0;
+  int64_t programs = 0, steps = 0, kinks = 0, large = 0, refused = 0;
   std::map<std::string, int64_t> rows;  ///< how often each was used
   std::vector<Failure> failures;
 };
