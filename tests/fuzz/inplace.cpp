@@ -335,6 +335,13 @@ InplaceProgram shrink_inplace(InplaceProgram program, bool forget_versions) {
     for (size_t i = program.size(); i-- > 0;) {
       InplaceProgram candidate = program;
       candidate.erase(candidate.begin() + static_cast<int64_t>(i));
+      if (fails(candidate)) {
+        program = candidate, smaller = true;
+        continue;
+      }
+      // Without the tensor it made, later ones have smaller numbers.
+      for (size_t k = i; k < candidate.size(); ++k)
+        for (uint32_t* word : {&candidate[k].a, &candidate[k].b}) *word -= *word > 0 ? 1 : 0;
       if (fails(candidate)) program = candidate, smaller = true;
     }
     // Other operands may let more steps go.

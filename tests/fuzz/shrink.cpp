@@ -26,10 +26,14 @@ class Shrinker {
   }
 
  private:
-  /// Keeps the candidate if it fails, too.
+  /// Keeps the candidate if it fails, too. One that does not even run, because its shapes no longer fit, does not.
   bool keep(const Program& candidate) {
     Program small = compacted(candidate);
-    if (check(small).verdict != verdict_) return false;
+    try {
+      if (check(small).verdict != verdict_) return false;
+    } catch (const Error&) {
+      return false;
+    }
     best_ = std::move(small);
     return true;
   }
@@ -91,10 +95,7 @@ class Shrinker {
     for (const Ref& input : std::vector<Ref>(best_.steps[s].inputs)) {
       Program candidate = best_;
       replace(candidate, {static_cast<int>(s), 0}, input);
-      try {
-        if (input.nr >= 0 && keep(candidate)) return true;
-      } catch (const Error&) {  // other shapes do not run
-      }
+      if (input.nr >= 0 && keep(candidate)) return true;
     }
     return false;
   }
