@@ -10,7 +10,7 @@ namespace tapestry::fuzz {
 enum class Verdict : uint8_t {
   right,
   kink,         ///< a difference does not settle as the step shrinks: the point is near a kink or a jump
-  large,        ///< a derivative is so large that differences say nothing
+  large,        ///< a derivative is so large, or made of rounding errors so much, that differences say nothing
   refused,      ///< a rule says that it is not defined here: a ValueError, a singular matrix, repeated eigenvalues
   wrong_first,  ///< the first derivative disagrees, or a walk throws
   wrong_second  ///< the same for the second, or the recorded first differs from the plain one
