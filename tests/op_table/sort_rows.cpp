@@ -61,6 +61,7 @@ constexpr OpRow rows[] = {
                  "sort: dim 2 is out of range for rank 2"}},
      .i64 = true},
     {.name = "sort (many)",
+     .formula = "y = x in order along dim, and its places i",
      .fn = [](Args a, const Params& p) { return sort(a[0], 0, p.a != 0); },
      .ref = [](const Arrays& a, const Params& p) { return ordered(a[0], 0, p.a != 0, 0, a[0].size(0)); },
      .samples = {{{constant(520)}, {0}}, {{constant(3000)}, {1}}},
@@ -113,6 +114,7 @@ constexpr OpRow rows[] = {
      .i64 = true},
     {.name = "median",
      .formula = "y = the middle x along dim, the lower of two, and its place i",
+     .vjp = "g at the place i",
      .fn = [](Args a, const Params& p) { return median(a[0], p.a, p.b != 0); },
      .ref =
          [](const Arrays& a, const Params& p) {
