@@ -87,7 +87,8 @@ CrossEntropyOptions loss_options(const Args& a) {
   return {.ignore_index = a.integer("ignore_index", no_ignore_index),
           .reduction = how == "none"  ? Reduction::none
                        : how == "sum" ? Reduction::sum
-                                      : Reduction::mean};
+                                      : Reduction::mean,
+          .label_smoothing = a.number("smoothing", 0)};
 }
 
 /// Mean of rows over the kept targets.
@@ -97,11 +98,7 @@ Tensor kept_mean(const Args& a, const Tensor& rows) {
 }
 
 Tensor loss(const Args& a) {
-  const Tensor& logits = a["logits"];
-  const Tensor plain = cross_entropy(logits, a.has("targets") ? a["targets"] : a["t"], loss_options(a));
-  if (!a.given("smoothing")) return plain;
-  const double s = a.number("smoothing", 0);
-  return (1 - s) * plain + s * kept_mean(a, -mean(log_softmax(logits, -1), {-1}));
+  return cross_entropy(a["logits"], a.has("targets") ? a["targets"] : a["t"], loss_options(a));
 }
 
 Tensor sampling(const Args& a) {

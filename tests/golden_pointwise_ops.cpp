@@ -145,11 +145,7 @@ constexpr Op rows[] = {
     {"bce", [](const Args& a) { return binary_cross_entropy(a["p"], a["t"]); }},
     {"nll", [](const Args& a) { return nll_loss(a["lp"], a["t"]); }},
     {"kl_div", [](const Args& a) { return kl_div(a["lp"], a["t"]); }},
-    {"cosine_similarity",
-     [](const Args& a) {
-       const double eps = a.number("eps", 0);
-       return sum(a["a"] * a["b"], {-1}) / (maximum(norm(a["a"], {-1}), eps) * maximum(norm(a["b"], {-1}), eps));
-     }},
+    {"cosine_similarity", [](const Args& a) { return cosine_similarity(a["a"], a["b"], -1, a.number("eps", 0)); }},
 };
 
 }  // namespace
