@@ -44,6 +44,35 @@ constexpr OpRow rows[] = {
                  },
                  "log_softmax: dim -3 is out of range for rank 2"}},
      .bounds = fused},
+    {.name = "softmax (x twice)",
+     .formula = "y = x softmax(x)",
+     .vjp = "g y/x + softmax(x) (g x − Σ g y)",
+     .fn = [](Args a) { return softmax(a[0], -1) * a[0]; },
+     .ref =
+         [](const Arrays& a) {
+           Array y = reference::along(a[0], -1, reference::soft_max);
+           for (size_t i = 0; i < y.values.size(); ++i) y.values[i] *= a[0].values[i];
+           return y;
+         },
+     .samples = {{{real(3, 4)}}},
+     .empty = {{real(0, 3)}},
+     .errors = {{[] { (void)softmax(zeros({}), 1); }, "softmax: dim 1 is out of range for rank 0"}},
+     .bounds = composed},
+    {.name = "log_softmax (x twice)",
+     .formula = "y = x log_softmax(x)",
+     .vjp = "g y/x + g x − softmax(x) Σ g x",
+     .fn = [](Args a) { return log_softmax(a[0], -1) * a[0]; },
+     .ref =
+         [](const Arrays& a) {
+           Array y = reference::along(a[0], -1, reference::soft_max);
+           for (size_t i = 0; i < y.values.size(); ++i) y.values[i] = std::log(y.values[i]) * a[0].values[i];
+           return y;
+         },
+     .samples = {{{real(3, 4)}}},
+     .empty = {{real(0, 3)}},
+     .errors = {{[] { (void)log_softmax(zeros({2}, DType::i64), 0); },
+                 "log_softmax: needs a floating dtype, got [2] i64"}},
+     .bounds = composed},
     {.name = "layer_norm",
      .fn = [](Args a) { return layer_norm(a[0], a[1], a[2], 1e-3); },
      .ref = [](const Arrays& a) { return reference::normalised(a, true, 1e-3); },
