@@ -122,10 +122,10 @@ constexpr OpRow rows[] = {
            return reference::attention(three, false);
          },
      .samples = {{{real(3, 2)}}},
+     .empty = {{real(0, 2)}},
      .errors = {{[] { (void)scaled_dot_product_attention(zeros({2}), zeros({2}), zeros({2})); },
                  "scaled_dot_product_attention: ranks must be equal and 2, 3 or 4, (B, H, T, Dh)"}},
-     .bounds = composed,
-     .no_empty = "as scaled_dot_product_attention"},
+     .bounds = composed},
     {.name = "swiglu",
      .fn = [](Args a) { return swiglu(a[0], a[1]); },
      .ref =

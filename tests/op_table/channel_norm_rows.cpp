@@ -122,6 +122,7 @@ constexpr OpRow rows[] = {
            return over_batch(three);
          },
      .samples = {{{real(3, 4)}}},
+     .empty = {{real(2, 0)}},
      .errors = {{[] {
                    (void)batch_norm(zeros({2, 3}), zeros({3}), {}, {}, {}, training);
                  },
@@ -130,8 +131,7 @@ constexpr OpRow rows[] = {
                    (void)batch_norm(zeros({2, 3}), {}, {}, {}, {}, {.training = true, .momentum = 2});
                  },
                  "batch_norm: momentum is 2; it must be in [0, 1]"}},
-     .bounds = composed,
-     .no_empty = "as batch_norm"},
+     .bounds = composed},
     {.name = "group_norm",
      .fn = [](Args a, const Params& p) { return group_norm(a[0], p.a, a[1], a[2], eps); },
      .ref = [](const Arrays& a, const Params& p) { return over_groups(a, p.a); },
@@ -163,12 +163,12 @@ constexpr OpRow rows[] = {
            return over_groups(three, 2);
          },
      .samples = {{{real(2, 6)}}},
+     .empty = {{real(2, 0)}},
      .errors = {{[] {
                    (void)group_norm(zeros({2, 4, 3}), 2, {}, {}, -1);
                  },
                  "group_norm: eps is -1; it must be 0 or more"}},
-     .bounds = composed,
-     .no_empty = "as group_norm"},
+     .bounds = composed},
     {.name = "instance_norm",
      .fn = [](Args a) { return instance_norm(a[0], a[1], a[2], eps); },
      .ref = [](const Arrays& a) { return over_groups(a, a[0].shape[1]); },

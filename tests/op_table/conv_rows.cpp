@@ -86,6 +86,7 @@ constexpr OpRow rows[] = {
            return reference::convolved(two, {11, 11, 11, 1}, false);
          },
      .samples = {{{real(2, 2, 3, 3)}}},
+     .empty = {{real(0, 2, 3, 3)}},
      .errors = {{[] {
                    (void)conv2d(zeros({2, 4, 5, 5}), zeros({3, 2, 3, 3}), {}, {.groups = 2});
                  },
@@ -94,8 +95,7 @@ constexpr OpRow rows[] = {
                    (void)conv2d(zeros({2, 4, 5, 5}), zeros({3, 4, 3, 3}), {}, {.output_padding = 1});
                  },
                  "conv2d: output_padding is for conv_transpose2d; leave it 0"}},
-     .bounds = summed,
-     .no_empty = "as conv2d"},
+     .bounds = summed},
     {.name = "conv_transpose1d",
      .fn = [](Args a,
               const Params& p) { return conv_transpose1d(a[0], a[1], bias_of(a), options(p, true, padding_for(p))); },

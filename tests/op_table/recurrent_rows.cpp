@@ -174,12 +174,12 @@ constexpr OpRow rows[] = {
            return with_states_of({a[0], a[1], a[2], Array{}, Array{}}, sequence<tanh_step>, 1);
          },
      .samples = {{{real(2, 2, 3), weight(3, 3), weight(3, 3)}}},
+     .empty = {{real(2, 0, 3), weight(3, 3), weight(3, 3)}},
      .errors = {{[] {
                    (void)rnn(zeros({1, 2, 3}), zeros({2, 4}, DType::f64), zeros({4, 3}), zeros({4, 4}));
                  },
                  "rnn: dtypes differ: x is [1, 2, 3] f32, h is [2, 4] f64; convert with to(x, DType::f64)"}},
-     .bounds = composed,
-     .no_empty = "as rnn"},
+     .bounds = composed},
     {.name = "lstm",
      .fn = [](Args a) { return lstm(a[0], a[1], a[2], a[3], a[4], a[5], a[6]); },
      .ref = [](const Arrays& a) { return sequence<lstm_step, true>(a); },
@@ -209,12 +209,12 @@ constexpr OpRow rows[] = {
            return with_states_of({a[0], a[1], a[2], Array{}, Array{}}, sequence<lstm_step, true>, 2);
          },
      .samples = {{{real(2, 2, 2), weight(8, 2), weight(8, 2)}}},
+     .empty = {{real(2, 0, 2), weight(8, 2), weight(8, 2)}},
      .errors = {{[] {
                    (void)lstm(zeros({1, 2, 3}), zeros({4, 2}), zeros({2, 4}), zeros({16, 3}), zeros({16, 4}));
                  },
                  "lstm: h is [4, 2] f32, x is [1, 2, 3] f32, w_hh is [16, 4] f32; h must be [2, 4]"}},
-     .bounds = composed,
-     .no_empty = "as lstm"},
+     .bounds = composed},
     {.name = "gru",
      .fn = [](Args a) { return gru(a[0], a[1], a[2], a[3], a[4], a[5]); },
      .ref = [](const Arrays& a) { return sequence<gru_step>(a); },
@@ -238,12 +238,12 @@ constexpr OpRow rows[] = {
            return with_states_of({a[0], a[1], a[2], Array{}, Array{}}, sequence<gru_step>, 1);
          },
      .samples = {{{real(2, 2, 2), weight(6, 2), weight(6, 2)}}},
+     .empty = {{real(2, 0, 2), weight(6, 2), weight(6, 2)}},
      .errors = {{[] {
                    (void)gru(zeros({1, 2, 3}), zeros({2, 4}), zeros({12, 3}), zeros({12, 4}), zeros({3}));
                  },
                  "gru: b_ih is [3] f32, x is [1, 2, 3] f32, w_hh is [12, 4] f32; b_ih must be [12]"}},
-     .bounds = composed,
-     .no_empty = "as gru"},
+     .bounds = composed},
 };
 
 }  // namespace
