@@ -1,6 +1,6 @@
 // layer_norm and rms_norm over the last dim: fused kernels that keep one or two numbers a row.
 // Not the modules that own the weights (nn/norm.h).
-// Next: loss.cpp.
+// Next: batch_norm.cpp.
 #include "kernels/norm.h"
 
 #include "../autograd/function.h"

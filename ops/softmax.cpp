@@ -1,5 +1,5 @@
 // softmax and log_softmax along one dim.
-// Not here: attention's masked softmax (attention.cpp) and the loss (loss.cpp), which never store probabilities.
+// Not here: attention's masked softmax (attention.cpp) and the loss (cross_entropy.cpp), which never store probabilities.
 // Next: norm.cpp.
 #include "kernels/softmax.h"
 

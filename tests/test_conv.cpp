@@ -1,5 +1,5 @@
 // test_conv.cpp: convolutions over many tiles against one sample, one group at a time; running statistics; the layers of images.
-// Not the ops one by one (test_op_table.cpp, conv_rows.cpp and its neighbours). Next: ../nn/conv.h.
+// Not the ops one by one (op_table/conv_rows.cpp and its neighbours). Next: ../nn/conv.h.
 #include <unistd.h>
 
 #include <cmath>
@@ -246,13 +246,12 @@ TEST_SUITE("conv") {
           }).starts_with("InstanceNorm2d: x is [2, 3, 4, 4] f32; it must be (B, 2, H, W)"));
   }
 
-  // Cases of public reports.
-  TEST_CASE("R02: gradients of an upsampled image and of the image itself add up") {
+  TEST_CASE("gradients of an upsampled image and of the image itself add up") {
     const Tensor x = tensor<double>({{{{1, 2}}}}).requires_grad_();
     CHECK(list(grad({sum(interpolate(x, {2, 4})) + 10.0 * sum(x)}, {x})[0]) == V{14, 14});
   }
 
-  TEST_CASE("R14: a net with running statistics predicts the same bits after save and load") {
+  TEST_CASE("a net with running statistics predicts the same bits after save and load") {
     const auto make = [] { return Sequential(Conv2d(1, 3, 3), BatchNorm2d(3, {.momentum = {}}), Flatten()); };
     manual_seed(1);
     Sequential net = make(), other = make();

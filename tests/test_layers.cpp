@@ -1,5 +1,5 @@
 // What the layers compute: derivatives of every one against finite differences, attention and the gated networks
-// against plain loops, decoding against the whole. Not here: values from elsewhere (test_golden.cpp) and the ops
+// against plain loops, decoding against the whole. Not here: values from elsewhere (test_golden_nn.cpp) and the ops
 // themselves (test_op_table.cpp). Next: ../nn/attention.h.
 #include <doctest/doctest.h>
 

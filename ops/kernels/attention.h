@@ -1,6 +1,6 @@
 // Scaled dot-product attention, forward and backward, without storing the probabilities of more than a block of
 // queries.
-// Not here: broadcasting of masks, dropout, the differentiable definition (ops/attention.h). Next: attention.cpp.
+// Not here: broadcasting of masks, dropout, the differentiable definition (../attention.cpp). Next: attention.cpp.
 #pragma once
 
 #include <cstdint>

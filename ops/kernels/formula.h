@@ -1,5 +1,5 @@
 // What a pointwise formula may call, for scalars: float and double through std:: (the reference), int64_t where a formula makes sense for it.
-// Not the SIMD versions (formula_lanes.h) nor those on Tensor (ops.h): a formula names a function, and its argument's kind picks the version.
+// Not the SIMD versions (formula_lanes.h) nor those on Tensor (../ops.h): a formula names a function, and its argument's kind picks the version.
 // Next: lanes.h, then pointwise.h.
 #pragma once
 

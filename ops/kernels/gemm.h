@@ -1,5 +1,5 @@
 // Matrix products on pointers, strides and sizes: C = alpha A B + beta C, one or a batch of them.
-// Not here: shape rules and broadcasting (ops/matmul.h). The only kernel that sees cblas.h is gemm.cpp.
+// Not here: shape rules and broadcasting (../matmul.cpp). The only kernel that sees cblas.h is gemm.cpp.
 // Next: gemm.cpp.
 #pragma once
 

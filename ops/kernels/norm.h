@@ -1,5 +1,5 @@
 // Layer and RMS normalisation of rows, forward and backward.
-// Not here: shapes, parameters, the differentiable definitions (ops/norm.h). Next: norm.cpp.
+// Not here: shapes, parameters, the differentiable definitions (../norm.cpp). Next: norm.cpp.
 #pragma once
 
 #include <cstdint>

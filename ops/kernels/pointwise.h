@@ -1,5 +1,5 @@
 // Runs one formula over strided operands of any element types: the template makes one small loop per formula and compute type, all else is shared.
-// Not the formulas (../pointwise.h) and not SIMD: with only this header a formula runs as a scalar loop; kernels use pointwise_lanes.h.
+// Not the formulas (../pointwise_table.h) and not SIMD: with only this header a formula runs as a scalar loop; kernels use pointwise_lanes.h.
 // Next: pointwise_lanes.h, then pointwise.cpp.
 #pragma once
 

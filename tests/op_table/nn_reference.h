@@ -1,4 +1,4 @@
-// References of softmax, norms, losses, rotary positions and attention, from their definitions. Next: nn_rows.cpp.
+// References of softmax, norms, losses, rotary positions and attention, from their definitions. Next: norm_rows.cpp.
 #pragma once
 
 #include "../../autograd/random.h"

@@ -1,5 +1,5 @@
 // Running a row backward: the tensors a check needs from a row, a sample and inputs.
-// Not the checks (test_op_table.cpp, test_op_gradients.cpp). Next: samples.h.
+// Not the checks (../test_op_table.cpp, ../test_op_gradients.cpp). Next: samples.h.
 #pragma once
 
 #include "../../autograd/tools/gradcheck.h"
