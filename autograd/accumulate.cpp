@@ -1,3 +1,4 @@
+// The recorded addition, and addition in place where nobody else looks. Next: hooks.h.
 #include "accumulate.h"
 
 #include "error.h"

@@ -1,3 +1,4 @@
+// The free lists and their size classes, huge pages, and the count of what is live and cached. Next: storage.h.
 #include "allocator.h"
 
 #include <sys/mman.h>

@@ -1,3 +1,4 @@
+// Saving tensors without their history, and giving them back with it; writes in between are noticed here. Next: function.h.
 #include "context.h"
 
 #include "error.h"

@@ -1,3 +1,4 @@
+// The walk in order: collect the nodes, mark what is needed, run the rules in reverse, hand over the gradients. Next: accumulate.h.
 #include "engine.h"
 
 #include <algorithm>

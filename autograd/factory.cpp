@@ -1,3 +1,4 @@
+// Tensors from lists, memory, rules and random numbers; element i depends on i alone, so they are made in parallel. Next: tensor.h.
 #include "factory.h"
 
 #include <cmath>

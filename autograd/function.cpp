@@ -1,3 +1,5 @@
+// What apply() needs that does not depend on the op's type: connecting a node, and differentiating a composite at saved inputs.
+// Next: engine.h.
 #include "function.h"
 
 #include "engine.h"

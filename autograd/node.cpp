@@ -1,3 +1,4 @@
+// Numbers of nodes, the count of live ones, and letting go of what they saved. Next: context.h.
 #include "node.h"
 
 #include <atomic>

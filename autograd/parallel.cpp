@@ -1,3 +1,4 @@
+// The pool: workers that spin for a while, then sleep on an atomic, and take pieces by number. Next: strided.h.
 #include "parallel.h"
 
 #include <sched.h>

@@ -1,3 +1,4 @@
+// Nested brackets, shortened in the middle of long dims. Next: tools/print_tape.h.
 #include "print.h"
 
 #include <algorithm>

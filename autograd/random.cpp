@@ -1,3 +1,4 @@
+// Philox's rounds, and how tickets are numbered within a thread. Next: parallel.h.
 #include "random.h"
 
 #include "scope.h"

@@ -1,3 +1,4 @@
+// The table of interned paths, and the one number a thread carries. Next: node.h.
 #include "scope.h"
 
 #include <deque>

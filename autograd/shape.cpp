@@ -1,3 +1,4 @@
+// Broadcasting, strides of views and their checks, as arithmetic on short lists. Next: storage.h.
 #include "shape.h"
 
 #include "error.h"

@@ -1,3 +1,4 @@
+// Choosing the order of the dims and merging neighbours. Next: tensor.h.
 #include "strided.h"
 
 #include <algorithm>

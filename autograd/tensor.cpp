@@ -1,3 +1,4 @@
+// Members of the tensor: checks with their messages, copies of elements, and the autograd verbs. Next: inplace.cpp, grad_mode.h.
 #include "tensor.h"
 
 #include "engine.h"

@@ -1,3 +1,4 @@
+// The messages. Next: pointwise.cpp.
 #include "error_text.h"
 
 #include <cmath>

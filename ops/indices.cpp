@@ -1,3 +1,4 @@
+// Checking indices with messages that say where the bad one lies, and the op that puts slices. Next: index.cpp.
 #include "indices.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Checks of matrices, and copies column by column. Next: linalg.cpp.
 #include "matrices.h"
 
 #include <algorithm>

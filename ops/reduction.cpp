@@ -1,3 +1,4 @@
+// Dims normalised and checked once for every reduction. Next: reduce.cpp.
 #include "reduction.h"
 
 #include "error_text.h"

@@ -1,3 +1,4 @@
+// Running a case: outputs, gradients by both verbs, second derivatives, each against what is stored. Next: test_golden_ops.cpp.
 #include "golden_check.h"
 
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+// Reading fixtures and their tolerances; the comparison. Next: golden_check.h.
 #include "golden_fixture.h"
 
 #include <fmt/core.h>

@@ -1,3 +1,4 @@
+// Attributes of a case, read from JSON, and binding of parameters by name. Next: golden_pointwise_ops.cpp.
 #include "golden_ops.h"
 
 #include <nlohmann/json.hpp>

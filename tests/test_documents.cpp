@@ -1,9 +1,11 @@
 // What README.md and docs/ show is code that exists: each block under a `<!-- file -->` mark is, line for line, a part of that file, which is compiled.
+// The files that documents link to, and that sources name where they open, exist. Next: ../docs/tour.md.
 #include <doctest/doctest.h>
 
 #include <filesystem>
 #include <fstream>
 #include <regex>
+#include <set>
 #include <sstream>
 #include <string>
 
@@ -18,6 +20,23 @@ std::string read(const fs::path& path) {
   std::ostringstream text;
   text << file.rdbuf();
   return text.str();
+}
+
+/// Sources of ours: C++ files outside what is built or hidden.
+std::vector<fs::path> sources() {
+  std::vector<fs::path> list;
+  for (const char* folder : {"autograd", "ops", "nn", "optim", "models", "tests", "bench", "docs"})
+    for (const auto& entry : fs::recursive_directory_iterator(root / folder))
+      if (entry.path().extension() == ".h" || entry.path().extension() == ".cpp") list.push_back(entry.path());
+  return list;
+}
+
+/// The comment lines a file begins with.
+std::string opening(const fs::path& path) {
+  std::ifstream file(path);
+  std::string text;
+  for (std::string line; std::getline(file, line) && line.starts_with("//");) text += line + "\n";
+  return text;
 }
 
 std::vector<fs::path> documents() {
@@ -57,5 +76,23 @@ TEST_SUITE("documents") {
         CHECK_MESSAGE(fs::exists(document.parent_path() / (*it)[1].str()), document.string(), " links to ",
                       (*it)[1].str());
     }
+  }
+
+  TEST_CASE("a header opens with a comment, and the files a source names there exist") {
+    const std::regex file("[-A-Za-z0-9_./*]+\\.(?:h|cpp|md|inc)\\b");
+    const std::set<std::string> foreign = {"cblas.h", "lapacke.h"};
+    int named = 0;
+    for (const fs::path& source : sources()) {
+      const std::string text = opening(source);
+      CHECK_MESSAGE((!text.empty() || source.extension() == ".cpp"), source.string(), " does not say what it is");
+      for (auto it = std::sregex_iterator(text.begin(), text.end(), file); it != std::sregex_iterator(); ++it) {
+        const std::string name = it->str();
+        if (foreign.contains(name) || name.find('*') != std::string::npos) continue;
+        ++named;
+        CHECK_MESSAGE((fs::exists(source.parent_path() / name) || fs::exists(root / name)), source.string(), " names ",
+                      name);
+      }
+    }
+    CHECK(named > 300);
   }
 }

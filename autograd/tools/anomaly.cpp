@@ -1,3 +1,4 @@
+// An observer that looks at every element of every result. Next: memory_report.h.
 #include "anomaly.h"
 
 #include <algorithm>

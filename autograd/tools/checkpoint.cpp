@@ -1,3 +1,4 @@
+// Running f again in backward with the random numbers, module path and recording of the first time. Next: anomaly.h.
 #include "checkpoint.h"
 
 #include <algorithm>

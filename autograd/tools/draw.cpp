@@ -1,3 +1,4 @@
+// Boxes, ellipses and arrows in DOT. Next: memory_report.h.
 #include "draw.h"
 
 #include <cmath>

@@ -1,3 +1,4 @@
+// Each helper as one or more walks; a jvp is a vjp of the vjp. Next: checkpoint.h.
 #include "functional.h"
 
 #include "../engine.h"

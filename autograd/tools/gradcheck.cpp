@@ -1,3 +1,4 @@
+// The order of gradcheck's checks, and those of purity, determinism and linearity. Next: gradcheck_compare.cpp.
 #include "gradcheck.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Gradients against central differences: entry by entry, or along random directions where inputs are large. Next: gradcheck_hint.h.
 #include <algorithm>
 #include <cmath>
 

@@ -1,3 +1,4 @@
+// One pattern of mistake after the other, the most telling first. Next: gradcheck_run.h.
 #include "gradcheck_hint.h"
 
 #include <algorithm>

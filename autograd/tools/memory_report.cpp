@@ -1,3 +1,4 @@
+// Counting at each allocation, change of kind and release, under one lock. Next: print_tape.h.
 #include "memory_report.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The lines of the tape. Next: draw.h.
 #include "print_tape.h"
 
 #include <unordered_map>

@@ -1,3 +1,5 @@
+// Making leaves that may be moved one number at a time, and taking derivatives without leaving a trace in the caller's tensors.
+// Next: gradcheck_hint.h.
 #include "probe.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The two branches, as the paper writes them. Next: lm.h.
 #include "block.h"
 
 namespace tapestry {

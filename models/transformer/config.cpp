@@ -1,3 +1,4 @@
+// Checking fields against each other, with messages that name them; JSON in both directions. Next: block.h.
 #include "config.h"
 
 #include <cmath>

@@ -1,3 +1,4 @@
+// From tokens to logits. Next: sampler.h.
 #include "lm.h"
 
 #include "../../autograd/error.h"

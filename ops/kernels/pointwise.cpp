@@ -1,3 +1,5 @@
+// The loop that all formulas share: tiles, gathering of operands that cannot be read where they lie, and pieces for threads.
+// Next: reduce.h.
 #include "pointwise.h"
 
 #include <algorithm>

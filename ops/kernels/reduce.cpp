@@ -1,3 +1,4 @@
+// Which loop serves a layout, and how long rows are cut into pieces whose order never changes. Next: reduce_ops.h.
 #include "reduce.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Lines carried side by side, and the states they carry. Next: sort.h.
 #include "scan.h"
 
 #include <algorithm>

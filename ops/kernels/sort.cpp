@@ -1,3 +1,4 @@
+// Elements as integers of the same order, sorted by digits or by comparisons. Next: indexed.h.
 #include "sort.h"
 
 #include <algorithm>

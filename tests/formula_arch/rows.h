@@ -1,4 +1,4 @@
-// The functions of formula.h over Lanes as loops on arrays, compiled once per instruction set so that one test can check them all.
+// The functions of ops/kernels/formula.h over Lanes as loops on arrays, compiled once per instruction set so that one test can check them all.
 // Not the references or the bounds (../test_formula.cpp). Next: rows.inc.
 #pragma once
 

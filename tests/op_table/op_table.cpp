@@ -1,3 +1,4 @@
+// The list of families. Next: row.h.
 #include "op_table.h"
 
 namespace tapestry::op_table {

@@ -1,3 +1,4 @@
+// The cells of docs/ops.md. Next: ../../docs/ops.md.
 #include "page.h"
 
 #include "../../autograd/engine.h"

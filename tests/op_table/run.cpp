@@ -1,3 +1,4 @@
+// Upstream gradients and the gradients they give. Next: samples.h.
 #include "run.h"
 
 #include <cstring>

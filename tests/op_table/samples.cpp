@@ -1,3 +1,4 @@
+// Values from a counter, laid out in memory in six ways. Next: row.h.
 #include "samples.h"
 
 #include <cstdlib>
