@@ -21,6 +21,24 @@ Activation activation_named(std::string_view name);
 struct ReLU : Layer<ReLU> {
   [[nodiscard]] Tensor forward(const Tensor& x) const { return relu(x); }
 };
+struct LeakyReLU : Layer<LeakyReLU> {
+  double slope;
+  explicit LeakyReLU(double negative_slope = 0.01) : slope(negative_slope) {}
+  [[nodiscard]] Tensor forward(const Tensor& x) const { return leaky_relu(x, slope); }
+};
+struct ELU : Layer<ELU> {
+  double alpha;
+  explicit ELU(double a = 1) : alpha(a) {}
+  [[nodiscard]] Tensor forward(const Tensor& x) const { return elu(x, alpha); }
+};
+struct Softplus : Layer<Softplus> {
+  [[nodiscard]] Tensor forward(const Tensor& x) const { return softplus(x); }
+};
+struct Softmax : Layer<Softmax> {
+  int64_t dim;
+  explicit Softmax(int64_t along) : dim(along) {}
+  [[nodiscard]] Tensor forward(const Tensor& x) const { return softmax(x, dim); }
+};
 struct GELU : Layer<GELU> {
   [[nodiscard]] Tensor forward(const Tensor& x) const { return gelu(x); }
 };

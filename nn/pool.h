@@ -26,6 +26,14 @@ struct MaxPool2d : Layer<MaxPool2d> {
   [[nodiscard]] Tensor forward(const Tensor& x) const { return max_pool2d(x, window, options); }
 };
 
+/// The mean of each window of (B, C, L).
+struct AvgPool1d : Layer<AvgPool1d> {
+  int64_t window;
+  PoolOptions options;
+  explicit AvgPool1d(int64_t size, PoolOptions o = {}) : window(size), options(o) {}
+  [[nodiscard]] Tensor forward(const Tensor& x) const { return avg_pool1d(x, window, options); }
+};
+
 /// The mean of each window of (B, C, H, W).
 struct AvgPool2d : Layer<AvgPool2d> {
   Pair window;
@@ -39,6 +47,13 @@ struct AdaptiveAvgPool2d : Layer<AdaptiveAvgPool2d> {
   Pair size;
   explicit AdaptiveAvgPool2d(Pair pixels) : size(pixels) {}
   [[nodiscard]] Tensor forward(const Tensor& x) const { return adaptive_avg_pool2d(x, size); }
+};
+
+/// The largest of as many windows as the result has pixels.
+struct AdaptiveMaxPool2d : Layer<AdaptiveMaxPool2d> {
+  Pair size;
+  explicit AdaptiveMaxPool2d(Pair pixels) : size(pixels) {}
+  [[nodiscard]] Tensor forward(const Tensor& x) const { return adaptive_max_pool2d(x, size); }
 };
 
 struct UpsampleOptions {

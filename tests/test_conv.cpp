@@ -186,10 +186,11 @@ TEST_SUITE("conv") {
 
   TEST_CASE("layers compute what their ops do, and images become rows") {
     const Tensor x = uniform({2, 4, 6, 6}, 1, DType::f32);
-    const Sequential net(
-        Conv2d(4, 6, 3, {.stride = 2, .padding = 1}), BatchNorm2d(6), MaxPool2d(2, {.stride = Pair(1)}),
-        ConvTranspose2d(6, 4, 3, {.stride = 2}), GroupNorm(2, 4), InstanceNorm2d(4), AvgPool2d(2), Upsample(),
-        Upsample({.size = Pair(3, 5), .mode = Interpolation::bilinear}), AdaptiveAvgPool2d({2, 1}), Flatten());
+    const Sequential net(Conv2d(4, 6, 3, {.stride = 2, .padding = 1}), BatchNorm2d(6),
+                         MaxPool2d(2, {.stride = Pair(1)}), ConvTranspose2d(6, 4, 3, {.stride = 2}), GroupNorm(2, 4),
+                         InstanceNorm2d(4), AvgPool2d(2), AdaptiveMaxPool2d(2), Upsample(),
+                         Upsample({.size = Pair(3, 5), .mode = Interpolation::bilinear}), AdaptiveAvgPool2d({2, 1}),
+                         Flatten());
     const Tensor y = net(x);
     CHECK(y.shape() == Shape{2, 8});
     sum(square(y)).backward();
@@ -197,6 +198,7 @@ TEST_SUITE("conv") {
     const Tensor line = uniform({2, 4, 9}, 2, DType::f32);
     const Conv1d conv(4, 2, 3, {.stride = 2});
     CHECK(difference(conv(line), conv1d(line, conv.weights.weight, conv.weights.bias, {.stride = 2})) == 0);
+    CHECK(difference(AvgPool1d(3)(line), avg_pool1d(line, 3)) == 0);
     CHECK(
         Sequential(Conv1d(4, 2, 3), BatchNorm1d(2), MaxPool1d(2), ConvTranspose1d(2, 3, 2), Upsample(), Flatten())(line)
             .shape() == Shape{2, 24});

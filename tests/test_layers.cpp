@@ -127,6 +127,7 @@ TEST_SUITE("layers") {
     check_derivatives(Linear(4, 3), x);
     check_derivatives(Linear(4, 3, LinearOptions{.bias = false}), random({4}));
     check_derivatives(Embedding(5, 3), tensor<int64_t>({{0, 4, 0}, {1, 1, 3}}));
+    check_derivatives(Sequential(Linear(4, 3), LeakyReLU(), ELU(0.5), Softplus(), Softmax(-1)), x);
     check_derivatives(LayerNorm(4), x);
     check_derivatives(LayerNorm(4, LayerNormOptions{.bias = false}), x);
     check_derivatives(RMSNorm(4), x);
@@ -136,6 +137,16 @@ TEST_SUITE("layers") {
     check_derivatives(
         FeedForward(4, 3, FeedForwardOptions{.activation = Activation::gelu_tanh, .gated = false, .bias = true}), x);
     check_derivatives(Dropout(0.4), x);
+  }
+
+  TEST_CASE("the padding row of an embedding starts as zeros and stays so") {
+    const Embedding table(4, 2, EmbeddingOptions{.padding_idx = 1});
+    const Tensor y = table(tensor<int64_t>({1, 3, 1}));
+    CHECK(select(y, 0, 0).to_vector() == std::vector<float>{0, 0});
+    sum(y).backward();
+    CHECK(table.weight.grad().to_vector() == std::vector<float>{0, 0, 0, 0, 0, 0, 1, 1});
+    CHECK_THROWS_WITH_AS(Embedding(4, 2, EmbeddingOptions{.padding_idx = 4}),
+                         "Embedding: padding_idx 4 is no row of vocab_size 4", ValueError);
   }
 
   TEST_CASE("derivatives of attention agree with finite differences") {
