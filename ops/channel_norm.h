@@ -10,9 +10,6 @@
 
 namespace tapestry::detail {
 
-/// Sums of bf16 values are taken in f32.
-inline DType compute_dtype(DType t) { return t == DType::f64 ? t : DType::f32; }
-inline Tensor in_dtype(const Tensor& x, DType dtype) { return x.dtype() == dtype ? x : to(x, dtype); }
 /// A parameter (C) along dim 1 of x.
 inline Tensor along_channels(const Tensor& parameter, const Tensor& x) {
   Shape shape{parameter.size(0)};

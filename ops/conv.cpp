@@ -14,17 +14,13 @@
 namespace tapestry {
 namespace {
 
+using detail::data_or_null;
 using kernels::ConvShape;
 
 /// (a, b, h, w), without h for one spatial dim.
 template <int rank>
 Shape planes(int64_t a, int64_t b, int64_t h, int64_t w) {
   return rank == 1 ? Shape{a, b, w} : Shape{a, b, h, w};
-}
-
-template <class T>
-const T* data_or_null(const Tensor& x) {
-  return x.defined() ? x.data<T>() : nullptr;
 }
 
 template <int rank>

@@ -12,16 +12,9 @@
 namespace tapestry {
 namespace {
 
-/// "[3, 17]" of the row-major index i.
-std::string position(const Shape& shape, int64_t i) {
-  Dims at = shape;
-  for (int d = shape.rank(); d-- > 0; i /= shape[d]) at[d] = i % shape[d];
-  return to_string(at);
-}
-
 [[noreturn]] void fail_target(std::string_view op, const Tensor& targets, int64_t i, int64_t classes) {
   fail<IndexError>("{}: target {} at {} is out of range for {} classes", op, dense(targets).data<int64_t>()[i],
-                   position(targets.shape(), i), classes);
+                   detail::place_of(targets.shape(), i), classes);
 }
 
 void check_rows(const char* op, const char* name, const Tensor& x, const Tensor& targets) {

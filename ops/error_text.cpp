@@ -6,6 +6,12 @@
 
 namespace tapestry::detail {
 
+std::string place_of(const Shape& shape, int64_t i) {
+  Dims at = shape;
+  for (int d = shape.rank(); d-- > 0; i /= shape[d]) at[d] = i % shape[d];
+  return to_string(at);
+}
+
 void require_defined(std::string_view op, const Tensor& x) {
   if (!x.defined()) fail<AutogradError>("{}: the tensor is undefined", op);
 }

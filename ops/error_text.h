@@ -1,6 +1,7 @@
 // Checks that many ops share, with the message each of them gives.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "../autograd/error.h"
@@ -8,6 +9,8 @@
 
 namespace tapestry::detail {
 
+/// "[3, 17]": the place of row-major element i.
+std::string place_of(const Shape& shape, int64_t i);
 /// AutogradError naming the op unless x is defined.
 void require_defined(std::string_view op, const Tensor& x);
 /// `add: dtypes differ: f32 and bf16; convert with to(x, DType::f32)`.

@@ -9,28 +9,6 @@ namespace tapestry {
 namespace detail {
 namespace {
 
-/// Calls f.operator()<T, W>() with the element types of x and of its parameters (W = T without any).
-template <class F>
-void dispatch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, F&& f) {
-  const DType w = weight.defined() ? weight.dtype() : bias.defined() ? bias.dtype() : x.dtype();
-  if (x.dtype() == DType::f32)
-    f.template operator()<float, float>();
-  else if (x.dtype() == DType::f64)
-    f.template operator()<double, double>();
-  else if (w == DType::f32)
-    f.template operator()<bf16, float>();
-  else
-    f.template operator()<bf16, bf16>();
-}
-
-template <class T>
-const T* data_or_null(const Tensor& x) {
-  return x.defined() ? x.data<T>() : nullptr;
-}
-template <class T>
-T* fresh_or_null(const Tensor& x) {
-  return x.defined() ? fresh<T>(x) : nullptr;
-}
 Tensor dense_or_none(const Tensor& x) { return x.defined() ? dense(x) : x; }
 
 void check_parameter(const char* op, const char* name, const Tensor& x, const Tensor& p) {
@@ -76,7 +54,7 @@ Moments channel_moments(int64_t groups, const Tensor& x) {
 Tensor channel_norm(int64_t groups, const Tensor& x, const Tensor& mean, const Tensor& inv_std, const Tensor& weight,
                     const Tensor& bias) {
   const Tensor y = empty(x.shape(), x.dtype()), xs = dense(x), w = dense_or_none(weight), b = dense_or_none(bias);
-  dispatch_norm(x, w, b, [&]<class T, class W> {
+  dispatch_with_parameters(x.dtype(), parameter_dtype(x, w, b), [&]<class T, class W> {
     using C = compute_t<T>;
     kernels::channel_norm_forward<T, W>(channel_sets(x, groups), xs.data<T>(), mean.data<C>(), inv_std.data<C>(),
                                         data_or_null<W>(w), data_or_null<W>(b), fresh<T>(y));
@@ -91,7 +69,7 @@ Grads channel_norm_backward(const Context& c, int64_t groups, bool fixed, const 
   const Tensor dx = c.needs(0) ? empty(x.shape(), x.dtype()) : Tensor{};
   const Tensor dw = c.needs(1) ? empty(weight.shape(), weight.dtype()) : Tensor{};
   const Tensor db = c.needs(2) ? empty(bias.shape(), bias.dtype()) : Tensor{};
-  dispatch_norm(x, w, bias, [&]<class T, class W> {
+  dispatch_with_parameters(x.dtype(), parameter_dtype(x, w, bias), [&]<class T, class W> {
     using C = compute_t<T>;
     kernels::channel_norm_backward<T, W>(channel_sets(x, groups), xs.data<T>(), mean.data<C>(), inv_std.data<C>(),
                                          data_or_null<W>(w), gs.data<T>(), fixed, fresh_or_null<T>(dx),

@@ -7,19 +7,6 @@
 #include "error_text.h"
 
 namespace tapestry::detail {
-namespace {
-
-/// "[3, 17]": place of element i of a tensor of this shape.
-std::string place(const Shape& shape, int64_t i) {
-  Dims at = shape;
-  for (int d = shape.rank() - 1; d >= 0; --d) {
-    at[d] = i % shape[d];
-    i /= shape[d];
-  }
-  return to_string(at);
-}
-
-}  // namespace
 
 Tensor checked_indices(const char* op, const Tensor& index, int64_t n, bool wraps,
                        const std::function<std::string()>& target) {
@@ -30,7 +17,7 @@ Tensor checked_indices(const char* op, const Tensor& index, int64_t n, bool wrap
   bool negative = false;
   for (int64_t i = 0; i < count; ++i) {
     if (at[i] >= n || at[i] < (wraps ? -n : 0))
-      fail<IndexError>("{}: index {} at {} is out of range for {}", op, at[i], place(index.shape(), i), target());
+      fail<IndexError>("{}: index {} at {} is out of range for {}", op, at[i], place_of(index.shape(), i), target());
     negative = negative || at[i] < 0;
   }
   if (!negative) return result;

@@ -5,6 +5,7 @@
 
 #include "../autograd/error.h"
 #include "../autograd/strided.h"
+#include "error_text.h"
 #include "rows.h"
 
 namespace tapestry::detail {
@@ -68,9 +69,7 @@ Tensor finite_columns(const char* op, const Tensor& x, kernels::Part part) {
 std::string place_in_batch(const Shape& shape, int64_t matrix) {
   if (shape.rank() == 2) return "the matrix";
   if (shape.rank() == 3) return fmt::format("matrix {} of the batch", matrix);
-  Dims at = without_last(shape, 2);
-  for (int d = at.rank(); d-- > 0; matrix /= shape[d]) at[d] = matrix % shape[d];
-  return fmt::format("matrix {} of the batch", to_string(at));
+  return fmt::format("matrix {} of the batch", place_of(without_last(shape, 2), matrix));
 }
 
 }  // namespace tapestry::detail

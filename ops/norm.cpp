@@ -11,39 +11,14 @@
 namespace tapestry {
 namespace {
 
-/// Sums of bf16 rows are taken in f32.
-DType compute_dtype(DType t) { return t == DType::f64 ? t : DType::f32; }
-Tensor in_dtype(const Tensor& x, DType dtype) { return x.dtype() == dtype ? x : to(x, dtype); }
-
-/// Calls f.operator()<T, W>() with the element types of x and of its parameters (W = T without any).
-template <class F>
-void dispatch_norm(DType x, DType w, F&& f) {
-  if (x == DType::f32)
-    f.template operator()<float, float>();
-  else if (x == DType::f64)
-    f.template operator()<double, double>();
-  else if (w == DType::f32)
-    f.template operator()<bf16, float>();
-  else
-    f.template operator()<bf16, bf16>();
-}
-
-template <class T>
-kernels::Rows<const T> rows(const detail::RowView& x) {
-  return {x.data<T>(), x.stride};
-}
-template <class T>
-kernels::Rows<T> fresh_rows(const Tensor& y, int64_t width) {
-  return {y.defined() ? detail::fresh<T>(y) : nullptr, width};
-}
-template <class T>
-const T* data_or_null(const Tensor& x) {
-  return x.defined() ? x.data<T>() : nullptr;
-}
-template <class T>
-T* fresh_or_null(const Tensor& x) {
-  return x.defined() ? detail::fresh<T>(x) : nullptr;
-}
+using detail::compute_dtype;
+using detail::data_or_null;
+using detail::dispatch_with_parameters;
+using detail::fresh_or_null;
+using detail::fresh_rows;
+using detail::in_dtype;
+using detail::kernel_rows;
+using detail::parameter_dtype;
 
 struct RmsNorm {
   static constexpr std::string_view name = "rms_norm", formula = "y = x̂ w, x̂ = x/√(mean(x²) + ε)",
@@ -61,8 +36,8 @@ struct RmsNorm {
     const detail::RowView xs = detail::rows_of(x);
     const Tensor w = weight.defined() ? dense(weight) : weight;
     const Tensor inv_rms = c.recording() ? empty({xs.rows}, compute_dtype(x.dtype())) : Tensor{};
-    dispatch_norm(x.dtype(), w.defined() ? w.dtype() : x.dtype(), [&]<class T, class W> {
-      kernels::rms_norm_forward<T, W>(xs.rows, xs.width, eps, rows<T>(xs), data_or_null<W>(w),
+    dispatch_with_parameters(x.dtype(), w.defined() ? w.dtype() : x.dtype(), [&]<class T, class W> {
+      kernels::rms_norm_forward<T, W>(xs.rows, xs.width, eps, kernel_rows<T>(xs), data_or_null<W>(w),
                                       fresh_rows<T>(y, xs.width), fresh_or_null<compute_t<T>>(inv_rms));
     });
     c.save(inv_rms);
@@ -75,9 +50,10 @@ struct RmsNorm {
     const Tensor dx = c.needs(0) ? empty(x.shape(), x.dtype()) : Tensor{};
     const Tensor dw = c.needs(1) ? empty(weight.shape(), weight.dtype()) : Tensor{};
     const detail::RowView xs = detail::rows_of(x), gs = detail::rows_of(g);
-    dispatch_norm(x.dtype(), w.defined() ? w.dtype() : x.dtype(), [&]<class T, class W> {
-      kernels::rms_norm_backward<T, W>(xs.rows, xs.width, rows<T>(xs), data_or_null<W>(w), inv_rms.data<compute_t<T>>(),
-                                       rows<T>(gs), fresh_rows<T>(dx, xs.width), fresh_or_null<W>(dw));
+    dispatch_with_parameters(x.dtype(), w.defined() ? w.dtype() : x.dtype(), [&]<class T, class W> {
+      kernels::rms_norm_backward<T, W>(xs.rows, xs.width, kernel_rows<T>(xs), data_or_null<W>(w),
+                                       inv_rms.data<compute_t<T>>(), kernel_rows<T>(gs), fresh_rows<T>(dx, xs.width),
+                                       fresh_or_null<W>(dw));
     });
     return {dx, dw};
   }
@@ -106,10 +82,10 @@ struct LayerNorm {
     const DType wide = compute_dtype(x.dtype());
     const Tensor mean = c.recording() ? empty({xs.rows}, wide) : Tensor{};
     const Tensor inv_std = c.recording() ? empty({xs.rows}, wide) : Tensor{};
-    dispatch_norm(x.dtype(), parameter_dtype(x, w, b), [&]<class T, class W> {
-      kernels::layer_norm_forward<T, W>(xs.rows, xs.width, eps, rows<T>(xs), data_or_null<W>(w), data_or_null<W>(b),
-                                        fresh_rows<T>(y, xs.width), fresh_or_null<compute_t<T>>(mean),
-                                        fresh_or_null<compute_t<T>>(inv_std));
+    dispatch_with_parameters(x.dtype(), parameter_dtype(x, w, b), [&]<class T, class W> {
+      kernels::layer_norm_forward<T, W>(xs.rows, xs.width, eps, kernel_rows<T>(xs), data_or_null<W>(w),
+                                        data_or_null<W>(b), fresh_rows<T>(y, xs.width),
+                                        fresh_or_null<compute_t<T>>(mean), fresh_or_null<compute_t<T>>(inv_std));
     });
     c.save(mean, inv_std);
     return y;
@@ -122,17 +98,12 @@ struct LayerNorm {
     const Tensor dw = c.needs(1) ? empty(weight.shape(), weight.dtype()) : Tensor{};
     const Tensor db = c.needs(2) ? empty(bias.shape(), bias.dtype()) : Tensor{};
     const detail::RowView xs = detail::rows_of(x), gs = detail::rows_of(g);
-    dispatch_norm(x.dtype(), parameter_dtype(x, w, bias), [&]<class T, class W> {
-      kernels::layer_norm_backward<T, W>(xs.rows, xs.width, rows<T>(xs), data_or_null<W>(w), mean.data<compute_t<T>>(),
-                                         inv_std.data<compute_t<T>>(), rows<T>(gs), fresh_rows<T>(dx, xs.width),
-                                         fresh_or_null<W>(dw), fresh_or_null<W>(db));
+    dispatch_with_parameters(x.dtype(), parameter_dtype(x, w, bias), [&]<class T, class W> {
+      kernels::layer_norm_backward<T, W>(xs.rows, xs.width, kernel_rows<T>(xs), data_or_null<W>(w),
+                                         mean.data<compute_t<T>>(), inv_std.data<compute_t<T>>(), kernel_rows<T>(gs),
+                                         fresh_rows<T>(dx, xs.width), fresh_or_null<W>(dw), fresh_or_null<W>(db));
     });
     return {dx, dw, db};
-  }
-
- private:
-  static DType parameter_dtype(const Tensor& x, const Tensor& w, const Tensor& b) {
-    return w.defined() ? w.dtype() : b.defined() ? b.dtype() : x.dtype();
   }
 };
 

@@ -10,6 +10,8 @@
 namespace tapestry {
 namespace {
 
+using detail::data_or_null;
+
 /// Calls f.operator()<T>() for the two types that sequences are computed in.
 template <class F>
 void dispatch_wide(DType dtype, F&& f) {
@@ -17,11 +19,6 @@ void dispatch_wide(DType dtype, F&& f) {
     f.template operator()<float>();
   else
     f.template operator()<double>();
-}
-
-template <class T>
-const T* data_or_null(const Tensor& x) {
-  return x.defined() ? x.data<T>() : nullptr;
 }
 
 kernels::SequenceSizes sizes_of(const Tensor& states) { return {states.size(0), states.size(1), states.size(2)}; }

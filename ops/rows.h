@@ -4,6 +4,8 @@
 #pragma once
 
 #include "../autograd/tensor.h"
+#include "kernels/rows.h"
+#include "ops.h"
 
 namespace tapestry::detail {
 
@@ -12,6 +14,20 @@ template <class T>
 T* fresh(const Tensor& y) {
   return static_cast<T*>(y.body()->storage->data) + y.offset();
 }
+
+/// First element, or null for an undefined tensor.
+template <class T>
+const T* data_or_null(const Tensor& x) {
+  return x.defined() ? x.data<T>() : nullptr;
+}
+template <class T>
+T* fresh_or_null(const Tensor& x) {
+  return x.defined() ? fresh<T>(x) : nullptr;
+}
+
+/// Sums of bf16 values are taken in f32.
+inline DType compute_dtype(DType t) { return t == DType::f64 ? t : DType::f32; }
+inline Tensor in_dtype(const Tensor& x, DType dtype) { return x.dtype() == dtype ? x : to(x, dtype); }
 
 /// Calls f.operator()<T>() with the element type of a floating dtype.
 template <class F>
@@ -22,6 +38,23 @@ void dispatch_floating(DType dtype, F&& f) {
     f.template operator()<double>();
   else
     f.template operator()<bf16>();
+}
+
+/// The dtype of a norm's parameters; x's without any.
+inline DType parameter_dtype(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  return weight.defined() ? weight.dtype() : bias.defined() ? bias.dtype() : x.dtype();
+}
+/// Calls f.operator()<T, W>() with the element types of x and of its parameters, which may be f32 beside bf16.
+template <class F>
+void dispatch_with_parameters(DType x, DType w, F&& f) {
+  if (x == DType::f32)
+    f.template operator()<float, float>();
+  else if (x == DType::f64)
+    f.template operator()<double, double>();
+  else if (w == DType::f32)
+    f.template operator()<bf16, float>();
+  else
+    f.template operator()<bf16, bf16>();
 }
 
 /// rows × width elements, each row contiguous, `stride` elements from row to row. `tensor` holds the memory.
@@ -42,6 +75,17 @@ inline RowView rows_of(const Tensor& x) {
   if ((x.strides()[x.dim() - 1] == 1 || width == 1) && view_strides(x.shape(), x.strides(), {rows, width}, s))
     return {x, rows, width, s[0]};
   return {dense(x), rows, width, width};
+}
+
+/// Rows as kernels take them.
+template <class T>
+kernels::Rows<const T> kernel_rows(const RowView& x) {
+  return {x.data<T>(), x.stride};
+}
+/// Rows of a contiguous tensor just made, or none.
+template <class T>
+kernels::Rows<T> fresh_rows(const Tensor& y, int64_t width) {
+  return {fresh_or_null<T>(y), width};
 }
 
 /// (B, H, T, Dh) over memory laid out as (B, T, H, Dh): giving the heads back to the width is then a view.

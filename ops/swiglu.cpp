@@ -10,14 +10,8 @@
 namespace tapestry {
 namespace {
 
-template <class T>
-kernels::Rows<const T> rows(const detail::RowView& x) {
-  return {x.data<T>(), x.stride};
-}
-template <class T>
-kernels::Rows<T> fresh_rows(const Tensor& y, int64_t width) {
-  return {y.defined() ? detail::fresh<T>(y) : nullptr, width};
-}
+using detail::fresh_rows;
+using detail::kernel_rows;
 
 struct Swiglu {
   static constexpr std::string_view name = "swiglu", formula = "y = a σ(a) b",
@@ -32,7 +26,8 @@ struct Swiglu {
     const Tensor y = empty(gate.shape(), gate.dtype());
     const detail::RowView a = detail::rows_of(gate), b = detail::rows_of(up);
     detail::dispatch_floating(gate.dtype(), [&]<class T> {
-      kernels::glu_forward<T>(kernels::Gate::silu, a.rows, a.width, rows<T>(a), rows<T>(b), fresh_rows<T>(y, a.width));
+      kernels::glu_forward<T>(kernels::Gate::silu, a.rows, a.width, kernel_rows<T>(a), kernel_rows<T>(b),
+                              fresh_rows<T>(y, a.width));
     });
     return y;
   }
@@ -42,8 +37,8 @@ struct Swiglu {
     const Tensor da = c.needs(0) ? empty(g.shape(), g.dtype()) : Tensor{},
                  db = c.needs(1) ? empty(g.shape(), g.dtype()) : Tensor{};
     detail::dispatch_floating(g.dtype(), [&]<class T> {
-      kernels::glu_backward<T>(kernels::Gate::silu, a.rows, a.width, rows<T>(a), rows<T>(b), rows<T>(gs),
-                               fresh_rows<T>(da, a.width), fresh_rows<T>(db, a.width));
+      kernels::glu_backward<T>(kernels::Gate::silu, a.rows, a.width, kernel_rows<T>(a), kernel_rows<T>(b),
+                               kernel_rows<T>(gs), fresh_rows<T>(da, a.width), fresh_rows<T>(db, a.width));
     });
     return {da, db};
   }
