@@ -108,6 +108,8 @@ constexpr const char* op = "scaled_dot_product_attention";
 
 void check(const Tensor& q, const Tensor& k, const Tensor& v) {
   detail::require_floating(op, q);
+  detail::require_defined(op, k);
+  detail::require_defined(op, v);
   if (q.dtype() != k.dtype() || q.dtype() != v.dtype())
     fail<DTypeError>("{}: dtypes differ: q is {}, k is {}, v is {}; convert with to(x, DType::{})", op, q.describe(),
                      k.describe(), v.describe(), name_of(q.dtype()));

@@ -19,6 +19,7 @@ namespace {
 
 void check_rows(const char* op, const char* name, const Tensor& x, const Tensor& targets) {
   detail::require_floating(op, x);
+  detail::require_defined(op, targets);
   Shape rows;
   for (int d = 0; d + 1 < x.dim(); ++d) rows.push_back(x.shape()[d]);
   if (x.dim() == 0 || targets.shape() != rows)

@@ -33,7 +33,8 @@ void expand_together(std::string_view op, Tensor& a, Tensor& b) {
 }
 
 double number_for(std::string_view op, const Tensor& x, double s) {
-  if (x.defined() && x.dtype() == DType::i64 && (s != std::floor(s) || std::abs(s) > 0x1p53))
+  require_defined(op, x);
+  if (x.dtype() == DType::i64 && (s != std::floor(s) || std::abs(s) > 0x1p53))
     fail<DTypeError>("{}: the number {} is not a whole one, the tensor is {}; convert with to(x, DType::f32)", op, s,
                      x.describe());
   return s;

@@ -108,6 +108,7 @@ bool fits(DType parameter, DType x) { return parameter == x || (parameter == DTy
 
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   detail::require_floating("linear", x);
+  detail::require_defined("linear", weight);
   if (x.dim() == 0 || weight.dim() != 2)
     fail<ShapeError>("linear: x is {}, weight is {}; x needs a last dim, weight must be (out, in)", x.describe(),
                      weight.describe());

@@ -19,6 +19,7 @@ Tensor reduced(const Tensor& losses, Reduction reduction) {
 
 void check_pair(const char* op, const Tensor& x, const Tensor& target, const char* second = "target") {
   detail::require_floating(op, x);
+  detail::require_defined(op, target);
   if (x.shape() != target.shape())
     fail<ShapeError>("{}: x is {}, {} is {}; the shapes must be equal: expand({}, x.shape())", op, x.describe(), second,
                      target.describe(), second);

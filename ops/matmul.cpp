@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "../autograd/function.h"
+#include "error_text.h"
 #include "kernels/gemm.h"
 #include "ops.h"
 #include "rows.h"
@@ -64,6 +65,8 @@ struct Matmul {
 };
 
 void check(const Tensor& a, const Tensor& b) {
+  detail::require_defined("matmul", a);
+  detail::require_defined("matmul", b);
   if (a.dtype() != b.dtype())
     fail<DTypeError>("matmul: dtypes differ: a is {}, b is {}; convert with to(x, DType::{})", a.describe(),
                      b.describe(), name_of(a.dtype()));

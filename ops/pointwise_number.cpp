@@ -18,7 +18,8 @@ using detail::number_for;
 
 /// The number x is divided by: ValueError where whole numbers are by 0.
 double divisor_for(std::string_view op, const Tensor& x, double s) {
-  if (x.defined() && x.dtype() == DType::i64 && s == 0)
+  detail::require_defined(op, x);
+  if (x.dtype() == DType::i64 && s == 0)
     fail<ValueError>("{}: division of whole numbers by 0: a is {}; convert with to(x, DType::f32)", op, x.describe());
   return number_for(op, x, s);
 }

@@ -64,6 +64,8 @@ struct Rope {
 void check(const Tensor& x, const RopeTable& table) {
   detail::require_floating("rope", x);
   const Tensor &cos = table.cos, &sin = table.sin;
+  detail::require_defined("rope", cos);
+  detail::require_defined("rope", sin);
   if (cos.dim() != 2 || cos.shape() != sin.shape())
     fail<ShapeError>("rope: cos is {}, sin is {}; both must be (positions, r/2): see rope_table", cos.describe(),
                      sin.describe());

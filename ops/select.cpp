@@ -12,7 +12,8 @@ using kernels::LanesLoop;
 
 /// A bool tensor of f at every element of inputs of one dtype. No derivative.
 template <class F>
-Tensor test(const F& f, const Tensor& a) {
+Tensor test(const char* op, const F& f, const Tensor& a) {
+  detail::require_defined(op, a);
   Tensor y = empty(a.shape(), DType::boolean);
   kernels::map<LanesLoop, Domain::numbers>(a.shape(), a.dtype(), f, {detail::out(y)}, {detail::in(a)});
   return y;
@@ -36,13 +37,15 @@ constexpr auto ge = [](auto a, auto b) { return a >= b; };
 
 /// Compares with a number in f64 where the tensor's type could not hold it: 2.5 is not an i64.
 template <class F>
-Tensor test_number(const F& f, const Tensor& a, double b) {
+Tensor test_number(const char* op, const F& f, const Tensor& a, double b) {
+  detail::require_defined(op, a);
   const Tensor x = a.dtype() == DType::i64 || a.dtype() == DType::boolean ? to(a.detach(), DType::f64) : a.detach();
-  return test([f, b]<class T>(const T& v) { return f(v, num<T>(b)); }, x);
+  return test(
+      op, [f, b]<class T>(const T& v) { return f(v, num<T>(b)); }, x);
 }
 
 Tensor truth(const char* op, const Tensor& x) {
-  if (!x.defined()) fail<AutogradError>("{}: the tensor is undefined", op);
+  detail::require_defined(op, x);
   return x.dtype() == DType::boolean ? x : to(x.detach(), DType::boolean);
 }
 
@@ -102,18 +105,20 @@ Tensor less(const Tensor& a, const Tensor& b) { return test("less", lt, a, b); }
 Tensor less_equal(const Tensor& a, const Tensor& b) { return test("less_equal", le, a, b); }
 Tensor greater(const Tensor& a, const Tensor& b) { return test("greater", gt, a, b); }
 Tensor greater_equal(const Tensor& a, const Tensor& b) { return test("greater_equal", ge, a, b); }
-Tensor equal(const Tensor& a, double b) { return test_number(eq, a, b); }
-Tensor not_equal(const Tensor& a, double b) { return test_number(ne, a, b); }
-Tensor less(const Tensor& a, double b) { return test_number(lt, a, b); }
-Tensor less_equal(const Tensor& a, double b) { return test_number(le, a, b); }
-Tensor greater(const Tensor& a, double b) { return test_number(gt, a, b); }
-Tensor greater_equal(const Tensor& a, double b) { return test_number(ge, a, b); }
+Tensor equal(const Tensor& a, double b) { return test_number("equal", eq, a, b); }
+Tensor not_equal(const Tensor& a, double b) { return test_number("not_equal", ne, a, b); }
+Tensor less(const Tensor& a, double b) { return test_number("less", lt, a, b); }
+Tensor less_equal(const Tensor& a, double b) { return test_number("less_equal", le, a, b); }
+Tensor greater(const Tensor& a, double b) { return test_number("greater", gt, a, b); }
+Tensor greater_equal(const Tensor& a, double b) { return test_number("greater_equal", ge, a, b); }
 
 Tensor isnan(const Tensor& x) {
-  return test([](auto v) { return v != v; }, x);
+  return test(
+      "isnan", [](auto v) { return v != v; }, x);
 }
 Tensor isinf(const Tensor& x) {
   return test(
+      "isinf",
       []<class T>(const T& v) {
         const T d = where(v == v, v - v, num<T>(0));  // NaN where v is ±inf, else 0
         return d != d;
@@ -121,11 +126,13 @@ Tensor isinf(const Tensor& x) {
       x);
 }
 Tensor isfinite(const Tensor& x) {
-  return test([](auto v) { return v - v == v - v; }, x);
+  return test(
+      "isfinite", [](auto v) { return v - v == v - v; }, x);
 }
 
 Tensor logical_not(const Tensor& x) {
-  return test([]<class T>(const T& v) { return v == num<T>(0); }, truth("logical_not", x));
+  return test(
+      "logical_not", []<class T>(const T& v) { return v == num<T>(0); }, truth("logical_not", x));
 }
 Tensor logical_and(const Tensor& a, const Tensor& b) {
   return test(
@@ -152,13 +159,15 @@ Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
 }
 
 Tensor where(const Tensor& condition, const Tensor& a, double b) {
-  return where(condition, a, scalar(detail::number_for("where", a, b), a.dtype()));
+  const double number = detail::number_for("where", a, b);
+  return where(condition, a, scalar(number, a.dtype()));
 }
 Tensor where(const Tensor& condition, double a, const Tensor& b) {
-  return where(condition, scalar(detail::number_for("where", b, a), b.dtype()), b);
+  const double number = detail::number_for("where", b, a);
+  return where(condition, scalar(number, b.dtype()), b);
 }
 Tensor masked_fill(const Tensor& x, const Tensor& mask, double value) {
-  if (mask.defined() && mask.dtype() != DType::boolean)
+  if (!mask.defined() || mask.dtype() != DType::boolean)
     fail<DTypeError>("masked_fill: the mask must be bool, got {}; compare, or convert with to(x, DType::boolean)",
                      mask.describe());
   return where(mask, detail::number_for("masked_fill", x, value), x);

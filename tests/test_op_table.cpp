@@ -191,36 +191,58 @@ TEST_SUITE("op_table") {
     });
   }
 
-  TEST_CASE("views, joins, reductions and indices name themselves when an operand is undefined") {
-    constexpr std::string_view titles[] = {"Views",
-                                           "Rearranging and repeating",
-                                           "Diagonals, windows, strides",
-                                           "Indexing",
-                                           "Indexing as in NumPy",
-                                           "Scattering and segments",
-                                           "Splitting, joining and padding",
-                                           "Reductions",
-                                           "Variance and norms",
-                                           "Running sums, products and extremes",
-                                           "Sorting and ranks"};
-    const std::set<std::string> prepared = {"as_strided", "contiguous", "any", "all", "count_nonzero", "searchsorted"};
-    for (const Family& family : families()) {
-      if (std::find(std::begin(titles), std::end(titles), family.title) == std::end(titles)) continue;
-      for (const OpRow& row : family.rows) {
-        const std::string name = row.name, op = name.substr(0, name.find(' '));
-        if (prepared.contains(op)) continue;  // these rows prepare their input by another op
-        const Sample& sample = row.samples[0];
-        for (int i = 0; i < sample.count(); ++i) {
-          auto inputs = make_inputs(row, sample, DType::f32, Layout::contiguous, false);
-          inputs[static_cast<size_t>(i)] = Tensor{};
-          try {
-            call(row, sample, inputs);
-            expect(false, "{}: input {} may be undefined", name, i);
-          } catch (const Error& e) {
-            expect(std::string(e.what()).starts_with(op + ": "), "{}: input {}: {}", name, i, e.what());
-          }
+  TEST_CASE("an op names itself when an operand is undefined") {
+    // Rows of these prepare their input by another op, which speaks first.
+    const std::set<std::string> prepared = {"all",
+                                            "any",
+                                            "as_strided",
+                                            "cholesky",
+                                            "contiguous",
+                                            "count_nonzero",
+                                            "eigh",
+                                            "inverse",
+                                            "isfinite",
+                                            "isinf",
+                                            "isnan",
+                                            "logical_and",
+                                            "logical_or",
+                                            "logical_xor",
+                                            "interpolate",
+                                            "pow_scalar",
+                                            "qr",
+                                            "rope",
+                                            "searchsorted",
+                                            "slogdet",
+                                            "solve",
+                                            "solve_triangular",
+                                            "straight_through",
+                                            "svd",
+                                            "to",
+                                            "batch_norm (evaluation)",
+                                            "remainder (negative divisor)",
+                                            "rsub_scalar"};
+    // Weights, biases, masks and statistics that these do without.
+    const std::set<std::string> optional = {
+        "batch_norm",       "bilinear",      "conv1d",     "conv2d",   "conv_transpose1d",
+        "conv_transpose2d", "cross_entropy", "group_norm", "gru",      "gru_cell",
+        "instance_norm",    "layer_norm",    "linear",     "lstm",     "lstm_cell",
+        "nll_loss",         "rms_norm",      "rnn",        "rnn_cell", "scaled_dot_product_attention"};
+    for_rows([&](const OpRow& row) {
+      const std::string name = row.name, op = name.substr(0, name.find(' '));
+      if (prepared.contains(op) || prepared.contains(name) || name.ends_with("(x twice)")) return;
+      const std::string said_as = op.substr(0, op.find("_scalar"));
+      for (int i = 0; i < row.samples[0].count(); ++i) {
+        auto inputs = make_inputs(row, row.samples[0], DType::f32, Layout::contiguous, false);
+        if (!inputs[static_cast<size_t>(i)].defined()) continue;
+        inputs[static_cast<size_t>(i)] = Tensor{};
+        try {
+          call(row, row.samples[0], inputs);
+          expect(i > 0 && optional.contains(op), "{}: input {} may be undefined", name, i);
+        } catch (const Error& e) {
+          const std::string said = e.what();
+          expect(said.starts_with(op + ": ") || said.starts_with(said_as + ": "), "{}: input {}: {}", name, i, said);
         }
       }
-    }
+    });
   }
 }
