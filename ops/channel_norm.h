@@ -1,5 +1,5 @@
 // What batch_norm and group_norm share: their parameters, the fused kernels' operands, and the affine part of their definitions.
-// Not part of the API: batch_norm.cpp and group_norm.cpp include it.
+// Not part of the API: batch_norm.cpp and group_norm.cpp include it. Next: channel_norm.cpp.
 #pragma once
 
 #include "../autograd/function.h"
