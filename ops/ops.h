@@ -178,8 +178,11 @@ inline Tensor operator!=(const Tensor& a, double b) { return not_equal(a, b); }
 Tensor isnan(const Tensor& x);
 Tensor isfinite(const Tensor& x);
 Tensor isinf(const Tensor& x);
-Tensor logical_not(const Tensor& x);                   ///< bool
-Tensor logical_and(const Tensor& a, const Tensor& b);  ///< bool
+/// |a − b| ≤ atol + rtol·|b|, as bool; equal infinities are close, NaN is close to nothing.
+Tensor isclose(const Tensor& a, const Tensor& b, double rtol = 1e-5, double atol = 1e-8);
+bool allclose(const Tensor& a, const Tensor& b, double rtol = 1e-5, double atol = 1e-8);  ///< isclose everywhere
+Tensor logical_not(const Tensor& x);                                                      ///< bool
+Tensor logical_and(const Tensor& a, const Tensor& b);                                     ///< bool
 Tensor logical_or(const Tensor& a, const Tensor& b);
 Tensor logical_xor(const Tensor& a, const Tensor& b);
 
@@ -285,6 +288,7 @@ Tensor norm(const Tensor& x, const Dims& dims = {}, bool keepdim = false);
 /// ln Σ eˣ; −inf with gradient 0 where all are −inf.
 Tensor logsumexp(const Tensor& x, const Dims& dims = {}, bool keepdim = false);
 Tensor cumsum(const Tensor& x, int64_t dim);
+Tensor diff(const Tensor& x, int64_t dim = -1);  ///< x[i + 1] − x[i] along dim
 Tensor cumprod(const Tensor& x, int64_t dim);
 Tensor logcumsumexp(const Tensor& x, int64_t dim);
 /// {values, indices (i64)}: the largest (smallest) so far along dim; the latest of equal elements counts and takes the gradient, as in PyTorch. After

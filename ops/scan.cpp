@@ -178,6 +178,10 @@ Tensor cumsum(const Tensor& x, int64_t dim) {
   const int d = dim_of("cumsum", x, dim);
   return apply(Cumsum{d, false}, counted(x));
 }
+Tensor diff(const Tensor& x, int64_t dim) {
+  const int d = dim_of("diff", x, dim);
+  return sub(slice(x, d, 1, {}), slice(x, d, 0, -1));
+}
 Tensor cumprod(const Tensor& x, int64_t dim) {
   const int d = dim_of("cumprod", x, dim);
   return apply(Cumprod{d}, counted(x));

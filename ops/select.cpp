@@ -130,6 +130,23 @@ Tensor isfinite(const Tensor& x) {
       "isfinite", [](auto v) { return v - v == v - v; }, x);
 }
 
+Tensor isclose(const Tensor& a, const Tensor& b, double rtol, double atol) {
+  detail::require_floating("isclose", a);
+  if (!(rtol >= 0 && atol >= 0))
+    fail<ValueError>("isclose: rtol is {}, atol is {}; they must not be negative", rtol, atol);
+  return test(
+      "isclose",
+      [rtol, atol]<class T>(const T& u, const T& v) {
+        const T no = num<T>(0), yes = num<T>(1), d = abs(u - v);
+        const T near = where(d <= num<T>(atol) + num<T>(rtol) * abs(v), yes, no);
+        return where(u == v, yes, where(d - d == no, near, no)) != no;  // d − d is NaN where d is not finite
+      },
+      a, b);
+}
+bool allclose(const Tensor& a, const Tensor& b, double rtol, double atol) {
+  return all(isclose(a, b, rtol, atol)).item<bool>();
+}
+
 Tensor logical_not(const Tensor& x) {
   return test(
       "logical_not", []<class T>(const T& v) { return v == num<T>(0); }, truth("logical_not", x));

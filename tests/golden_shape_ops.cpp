@@ -76,7 +76,7 @@ constexpr Op rows[] = {
        return flip(a["x"], {0, -1});
      }},
     {"roll", [](const Args& a) { return roll(a["x"], {a.integer("shift", 0)}, {a.integer("dim", 0)}); }},
-    {"diff", [](const Args& a) { return slice(a["x"], -1, 1, end) - slice(a["x"], -1, 0, -1); }},
+    {"diff", [](const Args& a) { return diff(a["x"]); }},
 
     {"matmul", [](const Args& a) { return matmul(a["a"], a["b"]); }},
     {"bmm", [](const Args& a) { return matmul(a["a"], a["b"]); }},

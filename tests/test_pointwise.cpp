@@ -165,6 +165,14 @@ TEST_SUITE("pointwise") {
           "remainder: division of whole numbers by 0: a is [5] i64; convert with to(x, DType::f32)");
   }
 
+  TEST_CASE("isclose: infinities are close to themselves alone, NaN to nothing") {
+    const Tensor a = tensor<double>({INFINITY, INFINITY, 1, INFINITY, NAN, 1, 1}),
+                 b = tensor<double>({INFINITY, -INFINITY, INFINITY, 1, NAN, 1 + 1e-6, 1 + 1e-4});
+    CHECK(isclose(a, b).to_vector<bool>() == std::vector<bool>{true, false, false, false, false, true, false});
+    CHECK(allclose(ones({2}), ones({2, 2})));
+    CHECK(!allclose(a, a));
+  }
+
   TEST_CASE("isinf, isnan and isfinite tell apart") {
     for (const DType dtype : {DType::f64, DType::f32, DType::bf16}) {
       const Tensor x = tensor({0, 1, inf, -inf, undefined}, dtype);

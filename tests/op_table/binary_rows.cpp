@@ -90,6 +90,11 @@ constexpr OpRow rows[] = {
             {.i64 = true, .differentiable = false, .formula = "a ≠ b"}),
         {[] { (void)not_equal(zeros({3}), zeros({2})); }, "not_equal: cannot broadcast [3] with [2] (dim -1: 3 vs 2)"}),
     with(binary(
+             "isclose", [](Args a) { return isclose(a[0], a[1], 0.5, 0.25); },
+             [](double x, double y) { return std::abs(x - y) <= 0.25 + 0.5 * std::abs(y); },
+             {.differentiable = false, .formula = "|a − b| ≤ atol + rtol·|b|"}),
+         {[] { (void)isclose(zeros({3}), zeros({3}), -1); }, "isclose: rtol is -1, atol is 1e-08"}),
+    with(binary(
              "less", [](Args a) { return a[0] < a[1]; }, [](double x, double y) { return x < y; },
              {.i64 = true, .differentiable = false, .formula = "a < b"}),
          {[] { (void)less(zeros({3}), zeros({3}, DType::f64)); }, "less: dtypes differ: f32 and f64"}),

@@ -112,6 +112,22 @@ constexpr OpRow rows[] = {
         [] {
           (void)cummin(zeros({2, 3}), 2);
         }),
+    {.name = "diff",
+     .formula = "y[i] = x[i + 1] − x[i] along dim",
+     .vjp = "g[i − 1] − g[i], 0 beyond the ends",
+     .fn = [](Args a, const Params& p) { return diff(a[0], p.a); },
+     .ref =
+         [](const Arrays& a, const Params& p) {
+           Shape shape = a[0].shape;
+           const int d = p.a < 0 ? static_cast<int>(p.a) + shape.rank() : static_cast<int>(p.a);
+           shape[d] = std::max<int64_t>(shape[d] - 1, 0);
+           return reference::build(shape,
+                                   [&](const Dims& i) { return a[0](reference::replaced(i, d, i[d] + 1)) - a[0](i); });
+         },
+     .samples = {{{real(3, 4)}, {1}}, {{real(2, 3, 2)}, {-2}}, {{real(2)}, {0}}},
+     .empty = {{real(1, 3)}, {0}},
+     .errors = {{[] { (void)diff(scalar(1)); }, "diff: dim -1 is out of range for rank 0"}},
+     .i64 = true},
 };
 
 }  // namespace
