@@ -8,12 +8,12 @@ namespace tapestry::programs {
 
 /// Each adds its subcommand to the command line; what the command does runs
 /// when the line has been parsed. Errors are thrown.
-void add_train(CLI::App &app);
-void add_generate(CLI::App &app);
-void add_info(CLI::App &app);
-void add_zoo(CLI::App &app);
+void add_train(CLI::App& app);
+void add_generate(CLI::App& app);
+void add_info(CLI::App& app);
+void add_zoo(CLI::App& app);
 
 /// `--threads`, applied as soon as it is read.
-void add_threads_option(CLI::App &command);
+void add_threads_option(CLI::App& command);
 
-} // namespace tapestry::programs
+}  // namespace tapestry::programs

@@ -8,27 +8,25 @@
 namespace tapestry::programs {
 namespace {
 
-void put(std::string_view text, std::FILE *out) {
-  if (std::fwrite(text.data(), 1, text.size(), out) != text.size() ||
-      std::fflush(out) != 0)
+void put(std::string_view text, std::FILE* out) {
+  if (std::fwrite(text.data(), 1, text.size(), out) != text.size() || std::fflush(out) != 0)
     fail<IoError>("generate: cannot write the text");
 }
 
-} // namespace
+}  // namespace
 
-std::vector<int32_t> start_tokens(const Tokenizer &tokenizer) {
+std::vector<int32_t> start_tokens(const Tokenizer& tokenizer) {
   try {
     return tokenizer.encode("\n");
-  } catch (const ValueError &) {
+  } catch (const ValueError&) {
     return {0};
   }
 }
 
-std::string sample_text(const TextModel &text_model, const std::string &prompt,
-                        const GenerateOptions &options, std::FILE *out) {
-  const Tokenizer &tokenizer = *text_model.tokenizer;
-  const std::vector<int32_t> ids =
-      prompt.empty() ? start_tokens(tokenizer) : tokenizer.encode(prompt);
+std::string sample_text(const TextModel& text_model, const std::string& prompt, const GenerateOptions& options,
+                        std::FILE* out) {
+  const Tokenizer& tokenizer = *text_model.tokenizer;
+  const std::vector<int32_t> ids = prompt.empty() ? start_tokens(tokenizer) : tokenizer.encode(prompt);
   std::string written;
   Utf8Stream stream;
   put(stream.push(prompt), out);
@@ -43,4 +41,4 @@ std::string sample_text(const TextModel &text_model, const std::string &prompt,
   return written + rest;
 }
 
-} // namespace tapestry::programs
+}  // namespace tapestry::programs

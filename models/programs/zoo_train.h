@@ -6,7 +6,7 @@
 
 namespace tapestry::programs {
 
-void add_train_lenet(CLI::App &train);
-void add_train_lstm_lm(CLI::App &train);
+void add_train_lenet(CLI::App& train);
+void add_train_lstm_lm(CLI::App& train);
 
-} // namespace tapestry::programs
+}  // namespace tapestry::programs
