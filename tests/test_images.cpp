@@ -154,6 +154,15 @@ TEST_SUITE("images") {
     CHECK(first.size() == 20);
     CHECK(first == second);
     CHECK(first.back() < first.front());
+
+    Mlp net({8, 16, 2});
+    int batches = 0, epochs = 0;
+    const ClassifyOptions stopped{.epochs = 2, .batch = 16, .stop = [&] { return ++batches > 2; }};
+    train_classifier(
+        net, [&](const Tensor& images) { return net(flatten(images, 1)); }, set, set, stopped,
+        [&](const EpochReport&) { ++epochs; });
+    CHECK(batches == 3);
+    CHECK(epochs == 0);
   }
 
   TEST_CASE("options outside their domain are refused") {

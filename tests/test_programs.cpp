@@ -192,6 +192,30 @@ TEST_SUITE("programs") {
     }
   }
 
+  TEST_CASE("zoo train writes a model, also when it is stopped") {
+    const Place place;
+    const Words lstm = {"zoo", "train",    "lstm_lm", "--data",   "text.txt", "--batch", "2",    "--context",
+                        "4",   "--hidden", "8",       "--sample", "5",        "--out",   "lstm", "--steps"};
+    const auto with = [&](const char* steps) {
+      Words words = lstm;
+      words.emplace_back(steps);
+      return words;
+    };
+    const Outcome whole = run(place, with("10"));
+    CHECK_MESSAGE(whole.status == 0, whole.err);
+    CHECK(holds(whole.out, "5 tokens it writes"));
+    CHECK(files_of(place).contains("lstm/model.safetensors"));
+    std::filesystem::remove_all(place / "lstm");
+    const Program long_run(place, with("1000000000"));
+    while (!holds(read_file(place / "stdout"), "LSTM")) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    long_run.signal(SIGINT);
+    const Outcome stopped = long_run.wait();
+    CHECK_MESSAGE(stopped.status == 0, stopped.err);
+    CHECK(files_of(place).contains("lstm/model.safetensors"));
+    CHECK(run(place, {"zoo", "train", "lenet", "--seed", "-1"}).err ==
+          "tapestry: zoo: --seed is -1; it must not be negative\n");
+  }
+
   TEST_CASE("verify-resume proves itself on the given configuration and writes nothing") {
     const Place place;
     const auto before = files_of(place);

@@ -14,6 +14,7 @@
 #include "../../nn/visitor.h"
 #include "../lenet.h"
 #include "../training/classify.h"
+#include "stop_signal.h"
 #include "zoo_train.h"
 
 namespace tapestry::programs {
@@ -23,6 +24,7 @@ namespace fs = std::filesystem;
 
 struct LeNetOptions : ClassifyOptions {
   std::string data = "/usr/share/datasets/fashion-mnist", out;
+  int64_t signed_seed = 1;  // the command line takes -1 for an unsigned number, too
 };
 
 /// The file of this name in the folder, compressed or not.
@@ -44,31 +46,37 @@ LabelledImages load(const fs::path& folder, const std::string& part) {
   return set;
 }
 
-void train(const LeNetOptions& o) {
+void train(LeNetOptions o) {
+  if (o.signed_seed < 0) fail<ValueError>("zoo: --seed is {}; it must not be negative", o.signed_seed);
+  o.seed = static_cast<uint64_t>(o.signed_seed);
   if (!o.out.empty()) fs::create_directories(o.out);
   const LabelledImages images = load(o.data, "train"), test = load(o.data, "t10k");
   manual_seed(o.seed);
   LeNet model;
+  const StopSignal stop;
   fmt::print(
       "LeNet-5: {} parameters; {} training and {} test images; {} "
       "epochs of batches of {}, {} thread{}\n",
       count_parameters(model), images.size(), test.size(), o.epochs, o.batch, num_threads(),
       num_threads() == 1 ? "" : "s");
-  double seconds = 0, last = 0;
-  const auto report = [&](const EpochReport& r) {
+  std::fflush(stdout);
+  const std::string file = o.out.empty() ? "" : (fs::path(o.out) / "model.safetensors").string();
+  const auto save = [&] {
+    if (!file.empty()) write_safetensors(file, state_dict(model));
+  };
+  o.stop = StopSignal::asked;
+  const auto classify = [&](const Tensor& x) { return model(x); };
+  double seconds = 0;
+  train_classifier(model, classify, images, test, o, [&](const EpochReport& r) {
     seconds += r.seconds;
-    last = r.accuracy;
     fmt::print("epoch {:>3}  loss {:.4f}  test accuracy {:.2f} %  {:.1f} s\n", r.epoch, r.loss, 100 * r.accuracy,
                r.seconds);
     std::fflush(stdout);
-  };
-  train_classifier(
-      model, [&](const Tensor& x) { return model(x); }, images, test, o, report);
-  fmt::print("test accuracy {:.2f} % after {:.0f} s\n", 100 * last, seconds);
-  if (o.out.empty()) return;
-  const std::string file = (fs::path(o.out) / "model.safetensors").string();
-  write_safetensors(file, state_dict(model));
-  fmt::print("{} is written\n", file);
+    save();  // what comes next may fail
+  });
+  save();
+  fmt::print("test accuracy {:.2f} % after {:.0f} s\n", 100 * accuracy(model, classify, test), seconds);
+  if (!file.empty()) fmt::print("{} is written\n", file);
 }
 
 }  // namespace
@@ -83,7 +91,7 @@ void add_train_lenet(CLI::App& train_command) {
   command->add_option("--epochs", o->epochs, "passes over the training images")->type_name("N")->capture_default_str();
   command->add_option("--batch", o->batch, "images a step")->type_name("N")->capture_default_str();
   command->add_option("--lr", o->lr, "largest learning rate")->type_name("X")->capture_default_str();
-  command->add_option("--seed", o->seed, "of weights and batches")->type_name("N")->capture_default_str();
+  command->add_option("--seed", o->signed_seed, "of weights and batches")->type_name("N")->capture_default_str();
   add_threads_option(*command);
   command->callback([o] { train(*o); });
 }

@@ -40,6 +40,7 @@ TrainConfig config_of(const LstmOptions& o) {
   c.steps = o.steps;
   c.batch = o.batch;
   c.context = c.model.max_seq_len = o.context;
+  c.model.vocab_size = 0;  // the tokenizer's
   c.seed = o.seed;
   c.lr = o.lr;
   c.lr_min = o.lr / 20;
@@ -79,27 +80,30 @@ void train(LstmOptions o) {
   manual_seed(static_cast<uint64_t>(o.seed));
   const auto model = std::make_shared<LstmLm>(o.model);
   Trainer trainer(config, text, language_model(model), Schedule{});
+  const StopSignal stop;
   fmt::print(
       "LSTM: {} parameters, {} layers of {}, context {}; {} training "
       "and {} held-out tokens; {} steps of {} "
       "windows, {} thread{}\n",
       count_parameters(*model), o.model.n_layers, o.model.hidden_size, o.context, text.corpus().train().size(),
       text.corpus().held_out().size(), o.steps, o.batch, num_threads(), num_threads() == 1 ? "" : "s");
+  std::fflush(stdout);
   Progress progress(o.steps);
-  const StopSignal stop;
+  const std::string file = o.out.empty() ? "" : (fs::path(o.out) / "model.safetensors").string();
+  const auto save = [&] {
+    if (!file.empty()) write_safetensors(file, state_dict(*model));
+  };
   while (trainer.state().step < o.steps && !StopSignal::asked()) {
     progress.on_step(trainer.step());
     if (trainer.state().step % config.eval_interval != 0) continue;
     progress.clear();
     fmt::print("step {:>5}  held-out {:.4f} (some windows)\n", trainer.state().step, trainer.evaluate(false).mean());
     std::fflush(stdout);
+    save();  // what comes next may fail
   }
   progress.clear();
-  if (!o.out.empty()) {
-    const std::string file = (fs::path(o.out) / "model.safetensors").string();
-    write_safetensors(file, state_dict(*model));
-    fmt::print("{} is written after step {}\n", file, trainer.state().step);
-  }
+  save();
+  if (!file.empty()) fmt::print("{} is written after step {}\n", file, trainer.state().step);
   print_held_out(trainer, trainer.evaluate(true));
   model->eval();
   if (o.sample > 0) print_sample(*model, text.tokenizer(), o.sample);

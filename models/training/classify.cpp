@@ -57,6 +57,7 @@ void train_classifier(Module& model, const ClassifierFn& classify, const Labelle
     Stopwatch time(done.seconds);
     const std::vector<int64_t> order = shuffled(train.size(), options.seed, static_cast<uint64_t>(epoch));
     for (int64_t b = 0; b < batches; ++b) {
+      if (options.stop && options.stop()) return;
       set_random_step(static_cast<uint64_t>(epoch * batches + b) + 1);
       const auto first = order.begin() + b * options.batch;
       const auto last = b + 1 == batches ? order.end() : first + options.batch;

@@ -19,6 +19,7 @@ struct ClassifyOptions {
   double lr = 2e-3;  ///< AdamW's largest; half a cosine down to 0
   double weight_decay = 0.01;
   uint64_t seed = 1;
+  std::function<bool()> stop = {};  ///< asked before every batch: true ends the training there, without a report
 };
 
 struct EpochReport {
