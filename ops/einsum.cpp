@@ -19,6 +19,14 @@ bool has(const Labels& labels, int label) { return std::find(labels.begin(), lab
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
+/// Bytes that would break a line of text, or are parts of a character, as question marks.
+std::string printable(std::string_view text) {
+  std::string result(text);
+  std::replace_if(
+      result.begin(), result.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
+  return result;
+}
+
 struct Term {
   std::string text;
   std::string letters;  ///< without the dots
@@ -31,8 +39,8 @@ struct Term {
       } else if (is_letter(written[i])) {
         letters.push_back(written[i]);
       } else {
-        fail<ValueError>("einsum: \"{}\" in \"{}\" is no letter; use a to z, A to Z and once \"...\"", written[i],
-                         written);
+        fail<ValueError>("einsum: \"{}\" in \"{}\" is no letter; use a to z, A to Z and once \"...\"",
+                         printable(written.substr(i, 1)), printable(written));
       }
     }
   }

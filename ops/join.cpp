@@ -144,6 +144,8 @@ Tensor cat(std::span<const Tensor> xs, int64_t dim) {
 Tensor stack(std::span<const Tensor> xs, int64_t dim) {
   if (xs.empty()) fail<ShapeError>("stack: no tensors; pass at least one");
   for (const Tensor& x : xs) detail::require_defined("stack", x);
+  if (xs[0].dim() == max_rank)
+    fail<ShapeError>("stack: {} already has {} dims, the most there can be; use cat", xs[0].describe(), max_rank);
   const int d = normalize_dim("stack", dim, xs[0].dim() + 1);
   Tensors rows;
   for (size_t i = 0; i < xs.size(); ++i) {

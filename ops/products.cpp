@@ -11,6 +11,14 @@
 namespace tapestry {
 namespace {
 
+/// Of one dtype that can be multiplied.
+void require_factors(const char* op, const Tensor& a, const Tensor& b) {
+  detail::require_same_dtype(op, a, b);
+  if (a.dtype() == DType::boolean)
+    fail<DTypeError>("{}: bool has no product: a is {}, b is {}; convert with to(x, DType::i64)", op, a.describe(),
+                     b.describe());
+}
+
 void require_rank(const char* op, const char* name, const Tensor& x, int rank) {
   if (!x.defined() || x.dim() != rank)
     fail<ShapeError>("{}: {} is {}; it must have rank {}", op, name, x.describe(), rank);
@@ -53,14 +61,14 @@ Tensor next_component(const Tensor& x, int dim) { return cat({slice(x, dim, 1, 3
 }  // namespace
 
 Tensor outer(const Tensor& a, const Tensor& b) {
-  detail::require_same_dtype("outer", a, b);
+  require_factors("outer", a, b);
   require_rank("outer", "a", a, 1);
   require_rank("outer", "b", b, 1);
   return mul(unsqueeze(a, 1), unsqueeze(b, 0));
 }
 
 Tensor dot(const Tensor& a, const Tensor& b) {
-  detail::require_same_dtype("dot", a, b);
+  require_factors("dot", a, b);
   require_rank("dot", "a", a, 1);
   require_rank("dot", "b", b, 1);
   if (a.size(0) != b.size(0))
@@ -69,7 +77,7 @@ Tensor dot(const Tensor& a, const Tensor& b) {
 }
 
 Tensor tensordot(const Tensor& a, const Tensor& b, const Dims& dims_a, const Dims& dims_b) {
-  detail::require_same_dtype("tensordot", a, b);
+  require_factors("tensordot", a, b);
   if (dims_a.rank() != dims_b.rank())
     fail<ShapeError>("tensordot: {} dims of a {} against {} of b {}; name them in pairs", dims_a.rank(),
                      to_string(dims_a), dims_b.rank(), to_string(dims_b));
@@ -78,6 +86,9 @@ Tensor tensordot(const Tensor& a, const Tensor& b, const Dims& dims_a, const Dim
     if (a.size(inner_a[i]) != b.size(inner_b[i]))
       fail<ShapeError>("tensordot: sizes differ: a is {}, b is {} (a.size({}) = {}, b.size({}) = {})", a.describe(),
                        b.describe(), inner_a[i], a.size(inner_a[i]), inner_b[i], b.size(inner_b[i]));
+  if (a.dim() + b.dim() - 2 * inner_a.rank() > max_rank)
+    fail<ShapeError>("tensordot: a is {}, b is {}; the result has {} dims, at most {} are supported", a.describe(),
+                     b.describe(), a.dim() + b.dim() - 2 * inner_a.rank(), max_rank);
   const Dims outer_a = others(a, inner_a), outer_b = others(b, inner_b);
   const Shape rows = sizes_of(a, outer_a), columns = sizes_of(b, outer_b);
   const int64_t m = numel(rows), n = numel(columns), k = numel(sizes_of(a, inner_a));
@@ -87,7 +98,7 @@ Tensor tensordot(const Tensor& a, const Tensor& b, const Dims& dims_a, const Dim
 }
 
 Tensor bilinear(const Tensor& a, const Tensor& b, const Tensor& weight, const Tensor& bias) {
-  detail::require_same_dtype("bilinear", a, b);
+  require_factors("bilinear", a, b);
   detail::require_same_dtype("bilinear", a, weight);
   require_rank("bilinear", "weight", weight, 3);
   if (a.dim() == 0 || b.dim() == 0 || a.size(-1) != weight.size(1) || b.size(-1) != weight.size(2))
@@ -110,7 +121,7 @@ Tensor trace(const Tensor& x) {
 }
 
 Tensor kron(const Tensor& a, const Tensor& b) {
-  detail::require_same_dtype("kron", a, b);
+  require_factors("kron", a, b);
   require_rank("kron", "a", a, 2);
   require_rank("kron", "b", b, 2);
   const int64_t m = a.size(0), n = a.size(1), p = b.size(0), q = b.size(1);
@@ -118,7 +129,7 @@ Tensor kron(const Tensor& a, const Tensor& b) {
 }
 
 Tensor cross(const Tensor& a, const Tensor& b, int64_t dim) {
-  detail::require_same_dtype("cross", a, b);
+  require_factors("cross", a, b);
   Tensor x = a, y = b;
   detail::expand_together("cross", x, y);
   const int d = normalize_dim("cross", dim, x.dim());

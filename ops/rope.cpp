@@ -112,11 +112,12 @@ RopeTable rope_table(int64_t max_positions, int64_t rotary_dim, double theta, DT
   if (!(theta > 0)) fail<ValueError>("rope_table: theta is {}; it must be positive", theta);
   if (dtype != DType::f32 && dtype != DType::f64)
     fail<DTypeError>("rope_table: dtype is {}; it must be f32 (which bf16 activations use too) or f64", name_of(dtype));
+  const int64_t pairs = rotary_dim / 2;
+  // Before the frequencies: a size that cannot be is an error at once.
+  const RopeTable table{empty({max_positions, pairs}, dtype), empty({max_positions, pairs}, dtype)};
   std::vector<double> frequencies;
   for (int64_t i = 0; i < rotary_dim; i += 2)
     frequencies.push_back(std::pow(theta, -static_cast<double>(i) / static_cast<double>(rotary_dim)));
-  const int64_t pairs = rotary_dim / 2;
-  const RopeTable table{empty({max_positions, pairs}, dtype), empty({max_positions, pairs}, dtype)};
   if (dtype == DType::f32)
     kernels::rope_table(max_positions, pairs, frequencies.data(), detail::fresh<float>(table.cos),
                         detail::fresh<float>(table.sin));

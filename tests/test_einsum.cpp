@@ -89,6 +89,8 @@ TEST_SUITE("einsum") {
     CHECK(value_error("ij->ij->ij", {x}).starts_with("einsum: \"-\" in \"ij->ij\" is no letter"));
     CHECK(value_error("......", {x}).starts_with("einsum: \".\" in \"......\" is no letter"));
     CHECK(value_error("..ij", {x}).starts_with("einsum: \".\" in \"..ij\" is no letter"));
+    CHECK(value_error("i\nj", {x}).starts_with("einsum: \"?\" in \"i?j\" is no letter"));
+    CHECK(value_error("é", {x}).starts_with("einsum: \"?\" in \"??\" is no letter"));
     CHECK(value_error("ij,", {x}) == "einsum: the equation names 2 operands, 1 are given; separate them by commas");
     CHECK(value_error("ij->iz", {x}) ==
           "einsum: letter z of the result \"iz\" is in no operand; every letter comes from one");
@@ -105,6 +107,18 @@ TEST_SUITE("einsum") {
     CHECK(message<ShapeError>([&] {
             (void)einsum("ij", {zeros({2, 3, 4})});
           }) == "einsum: operand 0 is [2, 3, 4] f32, \"ij\" names 2 dims; one letter a dim, \"...\" for any number");
+  }
+
+  TEST_CASE("products that cannot be name themselves, not the matmul inside") {
+    const Tensor v = ones({3}, DType::boolean), m = ones({3, 3}, DType::boolean), deep = ones({1, 1, 1, 1, 1});
+    CHECK(message<DTypeError>([&] { (void)outer(v, v); }).starts_with("outer: bool has no product"));
+    CHECK(message<DTypeError>([&] { (void)dot(v, v); }).starts_with("dot: bool has no product"));
+    CHECK(message<DTypeError>([&] { (void)tensordot(m, m, {0}, {0}); }).starts_with("tensordot: bool has no product"));
+    CHECK(message<DTypeError>([&] { (void)kron(m, m); }).starts_with("kron: bool has no product"));
+    CHECK(message<DTypeError>([&] { (void)cross(v, v); }).starts_with("cross: bool has no product"));
+    CHECK(message<ShapeError>([&] {
+            (void)tensordot(deep, deep, {}, {});
+          }).ends_with("the result has 10 dims, at most 8 are supported"));
   }
 
   TEST_CASE("cdist keeps its digits where rows lie close together, and has gradient 0 where they meet") {

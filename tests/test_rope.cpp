@@ -83,6 +83,7 @@ TEST_SUITE("rope") {
     const RopeTable table = rope_table(8, 4);
     CHECK(message<ValueError>([] { rope_table(8, 5); }) ==
           "rope_table: rotary_dim is 5; pairs are rotated, so it must be even");
+    CHECK_THROWS_AS(rope_table(4, int64_t{1} << 62), Error);  // at once, not after 2⁶¹ frequencies
     CHECK(message<IndexError>([&] {
             rope(zeros({2, 2, 4}), table, from(std::vector<int64_t>{0, 1, 8, 2}, {2, 2}));
           }) == "rope: position 8 at [1, 0] is out of range for a table of 8 positions");

@@ -337,6 +337,9 @@ TEST_SUITE("views") {
     CHECK_THROWS_WITH_AS(stack({x, zeros({2})}),
                          "stack: shapes differ: input 0 is [2, 3] f32, input 1 is [2] f32; all must be equal",
                          ShapeError);
+    CHECK_THROWS_WITH_AS(stack({ones({1, 1, 1, 1, 1, 1, 1, 1})}),
+                         "stack: [1, 1, 1, 1, 1, 1, 1, 1] f32 already has 8 dims, the most there can be; use cat",
+                         ShapeError);
     CHECK_THROWS_WITH_AS(pad(x, 1, -2, -2),
                          "pad: before = -2 and after = -2 cut more than dim 1 of [2, 3] f32 has; cut at most 3",
                          ShapeError);

@@ -150,7 +150,11 @@ constexpr OpRow rows[] = {
      .errors = {{[] {
                    (void)normalize(zeros({2, 3}), 2, 2);
                  },
-                 "normalize: dim 2 is out of range for rank 2"}}},
+                 "normalize: dim 2 is out of range for rank 2"},
+                {[] {
+                   (void)normalize(zeros({2, 3}), -1);
+                 },
+                 "normalize: p is -1; use p ≥ 0, inf or -inf"}}},
 };
 
 }  // namespace
