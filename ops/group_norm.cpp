@@ -37,9 +37,10 @@ struct GroupNorm {
 
 Tensor group_norm(const Tensor& x, int64_t groups, const Tensor& weight, const Tensor& bias, double eps) {
   detail::check_channel_norm("group_norm", x, weight, bias, eps);
-  if (groups < 1 || groups > std::max<int64_t>(1, x.size(1)) || x.size(1) % groups != 0)  // 0 channels are one group
+  if (groups < 1 || x.size(1) % groups != 0)
     fail<ShapeError>("group_norm: {} groups do not divide the {} channels of x {}", groups, x.size(1), x.describe());
-  return apply(GroupNorm{"group_norm", groups, eps}, x, weight, bias);
+  // Every number divides 0 channels, whose groups hold nothing.
+  return apply(GroupNorm{"group_norm", std::min(groups, x.size(1)), eps}, x, weight, bias);
 }
 
 Tensor instance_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps) {

@@ -106,7 +106,7 @@ Tensor select(const Tensor& x, int64_t dim, int64_t index) {
 }
 
 Tensor pad(const Tensor& x, int64_t dim, int64_t before, int64_t after, double value) {
-  detail::require_defined("pad", x);
+  (void)detail::number_for("pad", x, value);
   const int d = normalize_dim("pad", dim, x.dim());
   const int64_t n = x.shape()[d];
   const int64_t cut = std::min<int64_t>(before, 0);

@@ -141,6 +141,7 @@ Tensor vector_norm(const Tensor& x, double p, const Dims& dims, bool keepdim) {
 Tensor normalize(const Tensor& x, double p, int64_t dim, double eps) {
   require_floating("normalize", x);
   if (!(p >= 0) && p != -INFINITY) fail<ValueError>("normalize: p is {}; use p ≥ 0, inf or -inf", p);
+  if (!(eps >= 0)) fail<ValueError>("normalize: eps is {}; it must be 0 or more", eps);
   const int d = dim_of("normalize", x, dim);
   if (x.dtype() == DType::bf16) return to(normalize(to(x, DType::f32), p, d, eps), DType::bf16);
   return div(x, maximum(vector_norm(x, p, {d}, true), eps));

@@ -340,6 +340,7 @@ TEST_SUITE("views") {
     CHECK_THROWS_WITH_AS(stack({ones({1, 1, 1, 1, 1, 1, 1, 1})}),
                          "stack: [1, 1, 1, 1, 1, 1, 1, 1] f32 already has 8 dims, the most there can be; use cat",
                          ShapeError);
+    CHECK_THROWS_AS(pad(arange(2), 0, 1, 1, 0.5), DTypeError);  // as masked_fill and where
     CHECK_THROWS_WITH_AS(pad(x, 1, -2, -2),
                          "pad: before = -2 and after = -2 cut more than dim 1 of [2, 3] f32 has; cut at most 3",
                          ShapeError);

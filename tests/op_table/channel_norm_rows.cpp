@@ -146,10 +146,6 @@ constexpr OpRow rows[] = {
                  },
                  "group_norm: 3 groups do not divide the 4 channels of x [2, 4, 3] f32"},
                 {[] {
-                   (void)group_norm(zeros({2, 0, 3}), int64_t{1} << 62);
-                 },
-                 "group_norm: 4611686018427387904 groups do not divide the 0 channels"},
-                {[] {
                    (void)group_norm(zeros({2, 4, 3}), 2, zeros({4}), zeros({4}, DType::f64));
                  },
                  "group_norm: dtypes differ: x is [2, 4, 3] f32, bias is [4] f64"}},

@@ -154,7 +154,11 @@ constexpr OpRow rows[] = {
                 {[] {
                    (void)normalize(zeros({2, 3}), -1);
                  },
-                 "normalize: p is -1; use p ≥ 0, inf or -inf"}}},
+                 "normalize: p is -1; use p ≥ 0, inf or -inf"},
+                {[] {
+                   (void)normalize(zeros({2, 3}), 2, 1, -1);
+                 },
+                 "normalize: eps is -1; it must be 0 or more"}}},
 };
 
 }  // namespace
