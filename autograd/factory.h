@@ -1,4 +1,4 @@
-// Making tensors: from lists, from memory, from rules and from random numbers. All own their memory except borrow().
+// Making tensors: from lists, from memory, from rules and from random numbers. All own their memory except borrow_external_memory().
 // Not recorded: each result is a leaf without a gradient until requires_grad_().
 #pragma once
 

@@ -1,3 +1,5 @@
+// Differences with two steps, whose agreement says how far they can be trusted, beside the analytic derivative.
+// Next: shrink.cpp.
 #include "check.h"
 
 #include <algorithm>

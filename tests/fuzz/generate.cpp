@@ -1,3 +1,5 @@
+// Choosing a row, operands that fit it, and values inside its domain.
+// Next: check.cpp.
 #include "generate.h"
 
 #include <algorithm>

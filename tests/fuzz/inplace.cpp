@@ -1,3 +1,5 @@
+// One step at a time on both sides: what is tried, what must be refused, what must agree.
+// Next: inplace_view.cpp.
 #include "inplace.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// The interpreter: copies of numbers, versions counted by hand, gradients by the definitions.
+// Next: inplace.cpp.
 #include "inplace_reference.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// The table of views.
+// Next: inplace_reference.cpp.
 #include "inplace_view.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// A program as C++ that reproduces its failure: includes, inputs, steps, the check.
+// Next: shrink.cpp.
 #include "program.h"
 
 namespace tapestry::fuzz {

@@ -1,3 +1,5 @@
+// Running a program, and cutting steps out of it.
+// Next: print.cpp.
 #include "program.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// The loop over seeds, and the counts it reports.
+// Next: fuzz_derivatives.cpp.
 #include "run.h"
 
 #include "generate.h"

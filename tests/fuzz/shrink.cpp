@@ -1,3 +1,5 @@
+// Smaller candidates of a program, tried until none fails the same way.
+// Next: run.cpp.
 #include "shrink.h"
 
 #include <algorithm>
