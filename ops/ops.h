@@ -51,6 +51,8 @@ Tensor logsigmoid(const Tensor& x);  ///< ln sigmoid(x)
 Tensor softplus(const Tensor& x);    ///< ln(1 + eˣ)
 Tensor relu(const Tensor& x);        ///< max(x, 0); derivative 0 at 0
 Tensor leaky_relu(const Tensor& x, double slope = 0.01);
+Tensor soft_cap(const Tensor& x,
+                double cap);  ///< cap·tanh(x/cap); ValueError unless the cap is positive and finite. Bello et al. 2016
 Tensor elu(const Tensor& x, double alpha = 1);   ///< x where x > 0, else α(eˣ − 1); Clevert et al. 2015
 Tensor celu(const Tensor& x, double alpha = 1);  ///< max(x, 0) + min(α(e^(x/α) − 1), 0); Barron 2017
 Tensor selu(const Tensor& x);                    ///< scaled elu; Klambauer et al. 2017
@@ -457,10 +459,22 @@ struct CrossEntropyOptions {
   Reduction reduction = Reduction::mean;
   double label_smoothing = 0;  ///< the target is (1 − s)·one-hot + s/V; Szegedy et al. 2016
   Tensor weight = {};          ///< (V): class c's term times weight[c]; the mean divides by the kept targets' weights
+  double z_loss = 0;           ///< adds z_loss·(ln Σ e^logits)² to every kept row's loss; Chowdhery et al. 2022
 };
 /// −ln softmax(logits)[target] for logits (…, V) and targets (…) i64, by logsumexp. The mean is over kept rows; over none it is 0.
 /// IndexError naming position and value for a target outside [0, V). The result has the logits' dtype; bf16 rows are summed in f32.
 Tensor cross_entropy(const Tensor& logits, const Tensor& targets, CrossEntropyOptions options = {});
+struct LinearCrossEntropyOptions {
+  int64_t ignore_index = -100;
+  Reduction reduction = Reduction::mean;   ///< mean or sum
+  double label_smoothing = 0, z_loss = 0;  ///< as cross_entropy's
+  double soft_cap = 0;                     ///< logits become soft_cap(logits, cap); 0 leaves them
+  int64_t chunk = 0;                       ///< rows of logits held at once; 0: as many as stay in cache
+};
+/// cross_entropy(soft_cap(linear(x, weight, bias)), targets) for x (…, D), weight (V, D), bias (V) or undefined and targets (…), without ever holding the
+/// (…, V) logits: rows are taken in chunks, and the gradients of a chunk are computed while its logits are at hand. ValueError for Reduction::none.
+Tensor linear_cross_entropy(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& targets,
+                            LinearCrossEntropyOptions options = {});
 /// −log_probs[target], reduced as cross_entropy. ValueError for label smoothing.
 Tensor nll_loss(const Tensor& log_probs, const Tensor& targets, CrossEntropyOptions options = {});
 /// (x − target)²; the shapes must be equal (ShapeError), as a broadcast loss is a silent mistake.
@@ -556,6 +570,9 @@ struct RopeTable {
 /// Row p holds cos(p·θ^(−2i/r)) and sin(…), p in [0, max_positions); Su et al. 2021. dtype is f32 (for f32 and bf16 activations) or f64.
 /// ValueError for odd r.
 RopeTable rope_table(int64_t max_positions, int64_t rotary_dim, double theta = 10000.0, DType dtype = DType::f32);
+/// The table for given frequencies, one a pair: factor·cos(p·frequencies[i]) and factor·sin(…). Long contexts scale them (nn/rope.h).
+RopeTable rope_table(int64_t max_positions, std::span<const double> frequencies, double factor = 1,
+                     DType dtype = DType::f32);
 /// Rotates the first r entries of the last dim of x (B, H, T, Dh) or (B, T, Dh) or (T, Dh) by position: pairs (x₂ᵢ, x₂ᵢ₊₁) (adjacent) or (xᵢ, xᵢ₊r/2) (half).
 /// positions: i64 (T) or (B or 1, T), undefined for 0 … T−1. IndexError for a position outside the table.
 Tensor rope(const Tensor& x, const RopeTable& table, const Tensor& positions = {},
@@ -566,6 +583,12 @@ struct AttentionOptions {
       {};  ///< bool, true = may attend: (Tq, Tk), (B, Tq, Tk) meaning (B, 1, Tq, Tk), or (B, H, Tq, Tk); any size may be 1
   bool causal = false;  ///< query i of Tq attends keys up to i + Tk − Tq
   double scale = 0;     ///< 0: 1/√Dh
+  int64_t window =
+      0;  ///< W > 0: of the keys up to i + Tk − Tq only the last W, the query's own among them; needs causal (Beltagy et al. 2020)
+  double soft_cap =
+      0;  ///< scores become soft_cap(scale·q·kᵀ, cap) before they are masked; 0 leaves them (Gemma 2, 2024)
+  double dropout =
+      0;  ///< of the probabilities; ValueError unless 0 ≤ p ≤ 1. Uses the unfused path, which holds (Tq, Tk) scores
 };
 /// softmax(q·kᵀ·scale, masked)·v for q (B, H, Tq, Dh), k and v (B, Hkv, Tk, Dh or Dv), Hkv dividing H: query head h reads h/(H/Hkv). Rank 3 and 2 inputs are
 /// taken as H = 1 (and B = 1). A query that may attend nothing gives 0 with gradient 0.
