@@ -3,6 +3,8 @@
 // Next: dropout.h.
 #pragma once
 
+#include <string_view>
+
 #include "module.h"
 
 namespace tapestry {
@@ -36,6 +38,26 @@ struct RMSNorm : Layer<RMSNorm> {
   explicit RMSNorm(int64_t d_model, RMSNormOptions options = {});
   [[nodiscard]] Tensor forward(const Tensor& x) const;
   void visit(Visitor& v) override { v.parameter("weight", weight); }
+};
+
+/// The norms a Transformer chooses from.
+enum class NormKind {
+  rms,              ///< RMSNorm
+  rms_unit_offset,  ///< RMSNorm with the gain 1 + weight, which starts as zeros (Gemma)
+  layer_no_bias,    ///< LayerNorm with a gain only
+  layer             ///< LayerNorm
+};
+std::string_view name_of(NormKind kind);
+
+/// A norm whose kind is chosen at run time. weight (D); bias (D) for NormKind::layer.
+struct Norm : Layer<Norm> {
+  NormKind kind;
+  Parameter weight, bias;
+  double eps;
+
+  Norm(int64_t d_model, NormKind kind, double eps = 1e-5);
+  [[nodiscard]] Tensor forward(const Tensor& x) const;
+  void visit(Visitor& v) override;
 };
 
 }  // namespace tapestry

@@ -65,7 +65,10 @@ MultiHeadAttention attention_module(const Args& a) {
   const MultiHeadAttentionOptions options{.n_heads = a.integer("heads", 1),
                                           .n_kv_heads = a.integer("kv_heads", 0),
                                           .head_dim = a.integer("head_dim", 0),
-                                          .bias = a.has("bq")};
+                                          .q_bias = a.has("bq"),
+                                          .k_bias = a.has("bk"),
+                                          .v_bias = a.has("bv"),
+                                          .o_bias = a.has("bo")};
   return bound(MultiHeadAttention(a["x"].size(-1), options), projections(a));
 }
 
@@ -100,16 +103,16 @@ Tensor pre_norm_block(const Args& a) {
                                  .n_kv_heads = a.integer("heads", 1),
                                  .d_model = x.size(2),
                                  .d_ff = a["w1"].size(0),
-                                 .rope_theta = a.number("theta", 0),
-                                 .norm_eps = a.number("eps", 0)};
+                                 .norm_eps = a.number("eps", 0),
+                                 .rope_theta = a.number("theta", 0)};
   std::map<std::string, Tensor> values{{"attention_norm.weight", a["g1"]},
                                        {"feed_forward_norm.weight", a["g2"]},
                                        {"feed_forward.gate_proj.weight", a["w1"]},
                                        {"feed_forward.up_proj.weight", a["w3"]},
                                        {"feed_forward.down_proj.weight", a["w2"]}};
   for (const auto& [name, value] : projections(a)) values["attention." + name] = value;
-  const RotaryEmbedding rotary(config.head_dim(), x.size(1), RotaryOptions{.theta = config.rope_theta});
-  return bound(TransformerBlock(config), values)(x, BlockArgs{.rope = rotary});
+  const RotaryEmbedding rotary(config.head_width(), x.size(1), RotaryOptions{.theta = config.rope_theta});
+  return bound(TransformerBlock(config), values)(x, BlockArgs{.rope = &rotary});
 }
 
 constexpr Op rows[] = {

@@ -24,7 +24,11 @@ Tensor linear_layer(const Args& a) {
 Tensor feed_forward(const Args& a) {
   const bool gated = a.has("w3"), bias = a.has("b1");
   const Tensor& w1 = a["w1"];
-  const FeedForwardOptions options{.activation = activation_named(a.text("act", "silu")), .gated = gated, .bias = bias};
+  const FeedForwardOptions options{.activation = activation_named(a.text("act", "silu")),
+                                   .gated = gated,
+                                   .gate_bias = gated && bias,
+                                   .up_bias = bias,
+                                   .down_bias = bias};
   const std::string first = gated ? "gate_proj." : "up_proj.";
   std::map<std::string, Tensor> values{{first + "weight", w1}, {"down_proj.weight", a["w2"]}};
   if (gated) values["up_proj.weight"] = a["w3"];

@@ -94,8 +94,8 @@ TransformerConfig config_of(const Weights& w, int64_t n_layers, int64_t n_heads,
           .n_kv_heads = n_heads,
           .d_model = table.size(1),
           .d_ff = w.at("layers.0.feed_forward.gate_proj.weight").size(0),
-          .rope_theta = theta,
-          .norm_eps = eps};
+          .norm_eps = eps,
+          .rope_theta = theta};
 }
 
 struct SeedModel {
@@ -111,7 +111,7 @@ struct SeedModel {
 Outputs seed_transformer(const Args& a) {
   const SeedModel seed(a, a.integer("heads", 1), 64);
   const Transformer model = bound(Transformer(seed.config), seed.weights);
-  const Tensor logits = model(a["ids"], TransformerArgs{.positions = a.find("pos"), .stores = {}});
+  const Tensor logits = model(a["ids"], TransformerArgs{.positions = a.find("pos")});
   if (!a.has("targets")) return {{"y", logits}};
   return {{"logits", logits}, {"loss", cross_entropy(logits, a["targets"])}};
 }
@@ -121,19 +121,18 @@ Outputs cached(const Args& a) {
   const Tensor& ids = a["ids"];
   const SeedModel seed(a, a.integer("heads", 1), ids.size(1));
   const Transformer model = bound(Transformer(seed.config), seed.weights);
-  KeyValueCache cache(seed.config, ids.size(0), a.dtype);
+  KeyValueCache cache(seed.config, {.rows = ids.size(0), .dtype = a.dtype});
   std::vector<Tensor> pieces;
   for (const int64_t n : a.dims("chunks")) {
     const Tensor chunk = slice(ids, 1, cache.size(), cache.size() + n);
-    pieces.push_back(model(chunk, TransformerArgs{.positions = cache.next_positions(n), .stores = cache.stores()}));
+    pieces.push_back(model(chunk, TransformerArgs{.cache = &cache}));
   }
   Outputs out{{"logits_full", model(ids)}, {"logits_cached", cat(pieces, 1)}};
-  const Tensor nothing = empty({ids.size(0), seed.config.n_heads, 0, seed.config.head_dim()}, a.dtype);
-  const std::vector<KeyValueStore*> stores = cache.stores();
-  for (size_t i = 0; i < stores.size(); ++i) {
-    const auto [keys, values] = stores[i]->extend(nothing, nothing);
-    out["k_cache." + std::to_string(i)] = keys;
-    out["v_cache." + std::to_string(i)] = values;
+  const Tensor nothing = empty({ids.size(0), seed.config.n_heads, 0, seed.config.head_width()}, a.dtype);
+  for (size_t i = 0; i < cache.n_layers(); ++i) {
+    const StoredKeys stored = cache.store(i).extend(nothing, nothing);
+    out["k_cache." + std::to_string(i)] = stored.keys;
+    out["v_cache." + std::to_string(i)] = stored.values;
   }
   return out;
 }

@@ -51,18 +51,15 @@ TEST_SUITE("kv_cache") {
     const Tensor tokens = randint(0, vocab, {3, window});
     const Tensor whole = model(tokens);
     for (const std::vector<int64_t>& pieces : {std::vector<int64_t>(window, 1), {5, 1, 6}, {window}}) {
-      KeyValueCache cache(model.config, 3, DType::f64);
+      KeyValueCache cache(model.config, {.rows = 3, .dtype = DType::f64});
       int64_t at = 0;
       for (const int64_t n : pieces) {
-        const Tensor part = model(slice(tokens, 1, at, at + n),
-                                  TransformerArgs{.positions = cache.next_positions(n), .stores = cache.stores()});
+        const Tensor part = model(slice(tokens, 1, at, at + n), TransformerArgs{.cache = &cache});
         CHECK(max(abs(part - slice(whole, 1, at, at + n))).item() < 1e-12);
         at += n;
         CHECK(cache.size() == at);
       }
-      CHECK_THROWS_AS(
-          (void)model(slice(tokens, 1, 0, 1), TransformerArgs{.positions = arange(1), .stores = cache.stores()}),
-          ShapeError);
+      CHECK_THROWS_AS((void)model(slice(tokens, 1, 0, 1), TransformerArgs{.cache = &cache}), ShapeError);
       cache.clear();
       CHECK(cache.size() == 0);
     }
@@ -71,15 +68,14 @@ TEST_SUITE("kv_cache") {
   TEST_CASE("a cache refuses to be recorded and other sizes") {
     const Transformer model = small_model(DType::f32);
     KeyValueCache cache(model.config);
-    CHECK_THROWS_AS(
-        (void)model(randint(0, vocab, {1, 3}), TransformerArgs{.positions = arange(3), .stores = cache.stores()}),
-        AutogradError);
+    CHECK_THROWS_AS((void)model(randint(0, vocab, {1, 3}), TransformerArgs{.cache = &cache}), AutogradError);
     const NoGrad no_grad;
-    CHECK_THROWS_AS(
-        (void)model(randint(0, vocab, {2, 3}), TransformerArgs{.positions = arange(3), .stores = cache.stores()}),
-        ShapeError);
-    CHECK_THROWS_AS(KeyValueCache(model.config, 0), ValueError);
-    CHECK_THROWS_AS((void)model(randint(0, vocab, {1, 3}), TransformerArgs{.stores = {cache.stores()[0]}}), ValueError);
+    CHECK_THROWS_AS((void)model(randint(0, vocab, {2, 3}), TransformerArgs{.cache = &cache}), ShapeError);
+    CHECK_THROWS_AS(KeyValueCache(model.config, {.rows = 0}), ValueError);
+    TransformerConfig shallow = model.config;
+    shallow.n_layers = 1;
+    KeyValueCache other(shallow);
+    CHECK_THROWS_AS((void)model(randint(0, vocab, {1, 3}), TransformerArgs{.cache = &other}), ValueError);
   }
 
   TEST_CASE("past the window the decoder reads its last half again, and goes on") {

@@ -86,11 +86,11 @@ void turn(std::vector<double>& x, size_t heads, size_t dh, const std::vector<int
 
 /// Causal attention of one sequence (T, D) as the formula says, by loops.
 Tensor reference_attention(const MultiHeadAttention& m, const Tensor& x, const std::vector<int64_t>& positions) {
-  const auto heads = static_cast<size_t>(m.n_heads), kv = static_cast<size_t>(m.n_kv_heads),
-             dh = static_cast<size_t>(m.head_dim), len = positions.size();
+  const auto heads = static_cast<size_t>(m.options.n_heads), kv = static_cast<size_t>(m.options.n_kv_heads),
+             dh = static_cast<size_t>(m.options.head_dim), len = positions.size();
   const std::vector<double> rows = x.to_vector<double>();
-  std::vector<double> q = project(rows, m.q_proj), k = project(rows, m.k_proj), y(len * heads * dh);
-  const std::vector<double> v = project(rows, m.v_proj);
+  std::vector<double> q = project(rows, *m.q_proj), k = project(rows, *m.k_proj), y(len * heads * dh);
+  const std::vector<double> v = project(rows, *m.v_proj);
   turn(q, heads, dh, positions);
   turn(k, kv, dh, positions);
   for (size_t h = 0; h < heads; ++h)
@@ -111,7 +111,7 @@ Tensor reference_attention(const MultiHeadAttention& m, const Tensor& x, const s
 
 struct GrowingStore : KeyValueStore {
   Tensor keys, values;
-  std::array<Tensor, 2> extend(const Tensor& k, const Tensor& v) override {
+  StoredKeys extend(const Tensor& k, const Tensor& v) override {
     keys = keys.defined() ? cat({keys, k}, 2) : k;
     values = values.defined() ? cat({values, v}, 2) : v;
     return {keys, values};
@@ -135,7 +135,10 @@ TEST_SUITE("layers") {
     for (const Activation a : {Activation::silu, Activation::sigmoid, Activation::gelu, Activation::tanh})
       check_derivatives(FeedForward(4, 3, FeedForwardOptions{.activation = a}), x);
     check_derivatives(
-        FeedForward(4, 3, FeedForwardOptions{.activation = Activation::gelu_tanh, .gated = false, .bias = true}), x);
+        FeedForward(4, 3,
+                    FeedForwardOptions{
+                        .activation = Activation::gelu_tanh, .gated = false, .up_bias = true, .down_bias = true}),
+        x);
     check_derivatives(Dropout(0.4), x);
   }
 
@@ -161,7 +164,11 @@ TEST_SUITE("layers") {
     // Without rope the bias of the keys moves all scores of a query alike, and has no gradient to check.
     const Tensor context = random({1, 5, 4});
     check_derivatives(
-        MultiHeadAttention(4, MultiHeadAttentionOptions{.n_heads = 3, .head_dim = 2, .bias = true}), random({1, 2, 4}),
+        MultiHeadAttention(
+            4,
+            MultiHeadAttentionOptions{
+                .n_heads = 3, .head_dim = 2, .q_bias = true, .k_bias = true, .v_bias = true, .o_bias = true}),
+        random({1, 2, 4}),
         [&](const auto& m, const Tensor& t) { return m(t, AttentionArgs{.rope = &rope, .context = context}); });
   }
 
@@ -172,12 +179,16 @@ TEST_SUITE("layers") {
     for (const Row& row : {Row{1, 1, 0}, Row{4, 0, 0}, Row{4, 2, 0}, Row{4, 1, 0}, Row{3, 3, 6}}) {
       CAPTURE(row.n_heads);
       manual_seed(5);
-      MultiHeadAttention m(
-          8, MultiHeadAttentionOptions{
-                 .n_heads = row.n_heads, .n_kv_heads = row.n_kv_heads, .head_dim = row.head_dim, .bias = true});
-      init::normal_(m.v_proj.bias);
+      MultiHeadAttention m(8, MultiHeadAttentionOptions{.n_heads = row.n_heads,
+                                                        .n_kv_heads = row.n_kv_heads,
+                                                        .head_dim = row.head_dim,
+                                                        .q_bias = true,
+                                                        .k_bias = true,
+                                                        .v_bias = true,
+                                                        .o_bias = true});
+      init::normal_(m.v_proj->bias);
       to(m, DType::f64);
-      const RotaryEmbedding rope(m.head_dim, 64);
+      const RotaryEmbedding rope(m.options.head_dim, 64);
       const Tensor x = random({2, 5, 8}), positions = tensor<int64_t>({{0, 1, 2, 3, 4}, {40, 7, 8, 9, 63}});
       const NoGrad guard;
       const Tensor y = m(x, AttentionArgs{.causal = true, .rope = &rope, .positions = positions});
@@ -199,7 +210,7 @@ TEST_SUITE("layers") {
     manual_seed(6);
     MultiHeadAttention m(8, MultiHeadAttentionOptions{.n_heads = 4, .n_kv_heads = 2});
     to(m, DType::f64);
-    const RotaryEmbedding rope(m.head_dim, 16);
+    const RotaryEmbedding rope(m.options.head_dim, 16);
     const NoGrad guard;
     const Tensor x = random({2, 7, 8}), whole = m(x, AttentionArgs{.causal = true, .rope = &rope});
     GrowingStore store;
@@ -217,12 +228,13 @@ TEST_SUITE("layers") {
   TEST_CASE("feed-forward networks are their formulas") {
     manual_seed(8);
     const Tensor x = random({3, 4}, DType::f32);
-    FeedForward plain(4, 6, FeedForwardOptions{.activation = Activation::relu, .gated = false, .bias = true}),
+    FeedForward plain(
+        4, 6, FeedForwardOptions{.activation = Activation::relu, .gated = false, .up_bias = true, .down_bias = true}),
         gated(4, 6);
-    init::normal_(plain.up_proj.bias), init::normal_(plain.down_proj.bias);
-    CHECK(distance(plain(x), linear(relu(linear(x, plain.up_proj.weight, plain.up_proj.bias)), plain.down_proj.weight,
+    init::normal_(plain.up_proj->bias), init::normal_(plain.down_proj.bias);
+    CHECK(distance(plain(x), linear(relu(linear(x, plain.up_proj->weight, plain.up_proj->bias)), plain.down_proj.weight,
                                     plain.down_proj.bias)) < 1e-6);
-    const Tensor gate = linear(x, gated.gate_proj->weight), up = linear(x, gated.up_proj.weight);
+    const Tensor gate = linear(x, gated.gate_proj->weight), up = linear(x, gated.up_proj->weight);
     CHECK(distance(gated(x), linear(gate * sigmoid(gate) * up, gated.down_proj.weight)) < 1e-6);
     gated.activation = Activation::relu;
     CHECK(distance(gated(x), linear(relu(gate) * up, gated.down_proj.weight)) < 1e-6);
@@ -266,7 +278,7 @@ TEST_SUITE("layers") {
     CHECK(y.dtype() == DType::bf16);
     CHECK(distance(y, run(to(half, DType::f32))) < 0.03);
     sum(to(y, DType::f32)).backward();
-    CHECK(attention.q_proj.weight.grad().dtype() == DType::f32);
+    CHECK(attention.q_proj->weight.grad().dtype() == DType::f32);
     CHECK(norm.weight.grad().dtype() == DType::f32);
   }
 

@@ -12,7 +12,7 @@
 namespace tapestry {
 
 Decoder::Decoder(const Transformer& model)
-    : model_(model), cache_(model.config, 1, model.token_embedding.weight.dtype()) {}
+    : model_(model), cache_(model.config, {.dtype = model.token_embedding.weight.dtype()}) {}
 
 std::vector<float> Decoder::read(std::span<const int32_t> tokens) {
   if (tokens.empty()) fail<ValueError>("generate: there are no tokens to read; give at least one");
@@ -28,13 +28,11 @@ std::vector<float> Decoder::read(std::span<const int32_t> tokens) {
   return select(forward(tokens), 0, -1).to_vector<float>();
 }
 
-/// (T) to (T, V), after what the cache holds.
+/// (T) to (1, V), after what the cache holds.
 Tensor Decoder::forward(std::span<const int32_t> tokens) {
   const std::vector<int64_t> ids(tokens.begin(), tokens.end());
   const auto n = static_cast<int64_t>(ids.size());
-  return select(
-      model_(from(ids, {1, n}), TransformerArgs{.positions = cache_.next_positions(n), .stores = cache_.stores()}), 0,
-      0);
+  return select(model_(from(ids, {1, n}), TransformerArgs{.cache = &cache_, .last_only = true}), 0, 0);
 }
 
 void generate(const Transformer& model, std::span<const int32_t> prompt, const GenerateOptions& options,

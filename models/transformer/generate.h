@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "kv_cache.h"
+#include "lm.h"
 #include "sampler.h"
 
 namespace tapestry {

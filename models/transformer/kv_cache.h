@@ -1,49 +1,63 @@
 // The keys and values of the tokens a Transformer has read, so that the next token costs one row and not all of them
 // again.
 // Not here: what happens when the memory is full (generate.h).
-// Next: generate.h.
+// Next: lm.h.
 #pragma once
 
+#include <memory>
+#include <span>
 #include <vector>
 
-#include "lm.h"
+#include "config.h"
 
 namespace tapestry {
 
-/// Memory for max_seq_len tokens of every layer, taken once. Not recorded: use it under NoGrad.
+struct KeyValueCacheOptions {
+  int64_t rows = 1;          ///< B, sequences read side by side
+  DType dtype = DType::f32;  ///< of what is stored: the model's, or bf16 for half the memory
+  int64_t max_tokens = 0;    ///< tokens there is memory for; 0: max_seq_len
+};
+
+/// Memory for max_tokens tokens of every full layer and for the `window` last ones of every sliding layer, taken once.
+/// Not recorded: use it under NoGrad.
 ///
 ///     KeyValueCache cache(model.config);
-///     Tensor logits = model(prompt, TransformerArgs{.positions = cache.next_positions(n), .stores = cache.stores()});
+///     Tensor logits = model(prompt, TransformerArgs{.cache = &cache});  // and so on, in pieces of any length
+///
+/// Prompts of different lengths are read side by side with padding in front: set_padding({2, 0}) says that the first two
+/// tokens of row 0 are none. Positions then count from each row's first token, and no query sees padding.
 class KeyValueCache {
  public:
-  explicit KeyValueCache(const TransformerConfig& c, int64_t rows = 1, DType dtype = DType::f32);
+  /// ValueError for an invalid config, no rows, or max_tokens above max_seq_len.
+  explicit KeyValueCache(const TransformerConfig& c, KeyValueCacheOptions options = {});
   KeyValueCache(const KeyValueCache&) = delete;
   KeyValueCache& operator=(const KeyValueCache&) = delete;
+  ~KeyValueCache();
 
-  /// Tokens held.
-  [[nodiscard]] int64_t size() const { return layers_.front().size(); }
-  /// Positions size() … size() + n − 1 of the next n tokens.
+  /// Tokens read, padding included.
+  [[nodiscard]] int64_t size() const;
+  [[nodiscard]] int64_t rows() const { return rows_; }
+  /// Tokens there is memory for.
+  [[nodiscard]] int64_t capacity() const { return capacity_; }
+  /// Bytes taken for keys and values.
+  [[nodiscard]] int64_t bytes() const;
+  /// Positions of the next n tokens: (n), or (rows, n) where there is padding, whose own position is 0.
   [[nodiscard]] Tensor next_positions(int64_t n) const;
-  /// One store per layer, for TransformerArgs.
-  [[nodiscard]] std::vector<KeyValueStore*> stores();
-  /// Forgets all tokens and keeps the memory.
+  /// Number of tokens at the front of each row that are none. ValueError unless there is one for each row, none is
+  /// negative, and nothing was read yet.
+  void set_padding(std::span<const int64_t> padding);
+  [[nodiscard]] size_t n_layers() const { return layers_.size(); }
+  /// What layer i reads and extends. extend() throws ShapeError for keys that do not fit and AutogradError while
+  /// recording.
+  KeyValueStore& store(size_t layer);
+  /// Forgets all tokens and the padding, and keeps the memory.
   void clear();
 
  private:
-  class LayerStore final : public KeyValueStore {
-   public:
-    LayerStore(const Shape& shape, DType dtype);
-    /// Appends (B, Hkv, T, Dh) and returns views of all so far. ShapeError when they do not fit; AutogradError while
-    /// recording.
-    std::array<Tensor, 2> extend(const Tensor& keys, const Tensor& values) override;
-    [[nodiscard]] int64_t size() const { return size_; }
-    void clear() { size_ = 0; }
-
-   private:
-    Tensor keys_, values_;  // (B, Hkv, max_seq_len, Dh)
-    int64_t size_ = 0;
-  };
-  std::vector<LayerStore> layers_;
+  class LayerStore;
+  int64_t rows_, capacity_;
+  std::vector<int64_t> padding_;  // empty: none
+  std::vector<std::unique_ptr<LayerStore>> layers_;
 };
 
 }  // namespace tapestry

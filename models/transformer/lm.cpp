@@ -1,7 +1,10 @@
-// From tokens to logits. Next: sampler.h.
+// From tokens to logits, or to the loss. Next: sampler.h.
 #include "lm.h"
 
+#include <cmath>
+
 #include "../../autograd/error.h"
+#include "../../nn/positions.h"
 
 namespace tapestry {
 namespace {
@@ -11,38 +14,104 @@ const TransformerConfig& validated(const TransformerConfig& c) {
   return c;
 }
 
+std::optional<RotaryEmbedding> rotary(const TransformerConfig& c, bool local) {
+  if (c.positions != Positions::rope || (local && c.rope_local_theta == 0)) return {};
+  return RotaryEmbedding(c.rotary_dim(), c.max_seq_len,
+                         RotaryOptions{.theta = local ? c.rope_local_theta : c.rope_theta,
+                                       .layout = c.rope_layout,
+                                       .scaling = local ? RopeScaling{} : c.rope_scaling});
+}
+
 }  // namespace
 
 Transformer::Transformer(const TransformerConfig& c)
     : config(validated(c)),
       token_embedding(c.vocab_size, c.d_model),
-      layers(c.n_layers, [&](int64_t) { return TransformerBlock(c); }),
-      norm(c.d_model, RMSNormOptions{.eps = c.norm_eps}),
-      lm_head(c.d_model, c.vocab_size, LinearOptions{.bias = false}),
-      rope(c.head_dim(), c.max_seq_len, RotaryOptions{.theta = c.rope_theta}) {}
+      dropout(c.embedding_dropout),
+      layers(c.n_layers, [&](int64_t i) { return TransformerBlock(c, i); }),
+      rope(rotary(c, false)),
+      rope_local(rotary(c, true)) {
+  if (c.final_norm) norm.emplace(c.d_model, c.norm_kind, c.norm_eps);
+  if (!c.tied_embeddings) lm_head.emplace(c.d_model, c.vocab_size, LinearOptions{.bias = c.head_bias});
+  if (c.positions == Positions::learned) position_embedding.emplace(c.max_seq_len, c.d_model);
+  if (c.positions == Positions::sinusoidal) sinusoids = sinusoidal_positions(c.max_seq_len, c.d_model, DType::f64);
+}
+
+Tensor Transformer::embed(const Tensor& tokens, const Tensor& positions) const {
+  Tensor x = token_embedding(tokens);  // (B, T, D)
+  if (config.scale_embedding) x = x * std::sqrt(static_cast<double>(config.d_model));
+  const bool learned = config.positions == Positions::learned;
+  if (!learned && config.positions != Positions::sinusoidal) return dropout(x);
+  const Tensor at = positions.defined() ? positions : arange(tokens.size(1));  // (T) or (B, T)
+  return dropout(x + (learned ? (*position_embedding)(at) : to(embedding(sinusoids, at), x.dtype())));
+}
+
+Tensor Transformer::logits(const Tensor& hidden) const {
+  const Tensor y = lm_head ? (*lm_head)(hidden) : linear(hidden, token_embedding.weight);
+  return config.final_soft_cap > 0 ? soft_cap(y, config.final_soft_cap) : y;
+}
 
 Tensor Transformer::forward(const Tensor& tokens, const TransformerArgs& args) const {
   if (!tokens.defined() || tokens.dim() != 2)
     fail<ShapeError>("transformer: tokens are {}; they must be i64 (B, T)", tokens.describe());
-  if (tokens.size(1) > config.max_seq_len)
-    fail<ShapeError>("transformer: {} tokens are more than max_seq_len {}; use a shorter window", tokens.size(1),
-                     config.max_seq_len);
-  if (!args.stores.empty() && args.stores.size() != layers.size())
-    fail<ValueError>("transformer: {} stores for {} layers", args.stores.size(), layers.size());
-  Tensor x = token_embedding(tokens);  // (B, T, D)
-  for (size_t i = 0; i < layers.size(); ++i)
-    x = layers[i](
-        x,
-        BlockArgs{.rope = rope, .positions = args.positions, .store = args.stores.empty() ? nullptr : args.stores[i]});
-  return lm_head(norm(x));  // (B, T, V)
+  const int64_t before = args.cache != nullptr ? args.cache->size() : 0;
+  if (before + tokens.size(1) > config.max_seq_len)
+    fail<ShapeError>("transformer: {} tokens after {} in the cache are more than max_seq_len {}; use a shorter window",
+                     tokens.size(1), before, config.max_seq_len);
+  if (args.cache != nullptr && args.cache->n_layers() != layers.size())
+    fail<ValueError>("transformer: the cache has {} layers, the model {}", args.cache->n_layers(), layers.size());
+  const Tensor positions =
+      !args.positions.defined() && args.cache != nullptr ? args.cache->next_positions(tokens.size(1)) : args.positions;
+  Tensor x = embed(tokens, positions);  // (B, T, D)
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const auto layer = static_cast<int64_t>(i);
+    const auto& turning = rope_local && config.is_sliding(layer) ? rope_local : rope;
+    x = layers[i](x, BlockArgs{.rope = config.has_rope(layer) ? &*turning : nullptr,
+                               .positions = positions,
+                               .mask = args.mask,
+                               .store = args.cache != nullptr ? &args.cache->store(i) : nullptr,
+                               .balance = args.balance});
+  }
+  if (args.last_only) x = slice(x, 1, -1, {});
+  if (norm) x = (*norm)(x);
+  return args.head ? logits(x) : x;  // (B, T, V)
+}
+
+Tensor Transformer::loss(const Tensor& tokens, const Tensor& targets, const LanguageModelLossOptions& o) const {
+  BalanceLoss balance;
+  const Tensor hidden = (*this)(
+      tokens,
+      TransformerArgs{.mask = o.mask, .head = false, .balance = o.balance_loss > 0 ? &balance : nullptr});  // (B, T, D)
+  const Tensor head = lm_head ? lm_head->weight : token_embedding.weight, bias = lm_head ? lm_head->bias : Parameter{};
+  Tensor loss = linear_cross_entropy(hidden, head, bias, targets,
+                                     {.ignore_index = o.ignore_index,
+                                      .reduction = o.reduction,
+                                      .label_smoothing = o.label_smoothing,
+                                      .z_loss = o.z_loss,
+                                      .soft_cap = config.final_soft_cap});
+  const Tensor unbalanced = balance.mean();
+  if (!unbalanced.defined()) return loss;
+  double kept = 1;
+  if (o.reduction == Reduction::sum)
+    kept = sum(to(not_equal(targets, static_cast<double>(o.ignore_index)), DType::f64)).item();
+  return loss + unbalanced * (o.balance_loss * kept);
 }
 
 void Transformer::visit(Visitor& v) {
   v.child("token_embedding", token_embedding);
+  if (position_embedding) v.child("position_embedding", *position_embedding);
+  v.child("dropout", dropout);
   v.child("layers", layers);
-  v.child("norm", norm);
-  v.child("lm_head", lm_head);
-  v.child("rope", rope);
+  if (norm) v.child("norm", *norm);
+  if (lm_head) v.child("lm_head", *lm_head);
+  if (rope) v.child("rope", *rope);
+  if (rope_local) v.child("rope_local", *rope_local);
+}
+
+Tensor document_mask(const Tensor& documents) {
+  if (!documents.defined() || documents.dim() != 2)
+    fail<ShapeError>("document_mask: documents are {}; they must be i64 (B, T)", documents.describe());
+  return equal(unsqueeze(documents, 2), unsqueeze(documents, 1));
 }
 
 }  // namespace tapestry
