@@ -15,11 +15,20 @@ Linear::Linear(int64_t in_features, int64_t out_features, LinearOptions options)
   if (options.bias) bias = Parameter(zeros({out_features}));
 }
 
-Tensor Linear::forward(const Tensor& x) const { return linear(x, weight, bias); }
+Tensor Linear::forward(const Tensor& x) const {
+  const Tensor y = linear(x, weight, bias);
+  if (!adapter || adapter->unmerged.defined()) return y;
+  const Tensor seen = is_training() && adapter->dropout > 0 ? dropout(x, adapter->dropout) : x;
+  return y + linear(linear(seen, adapter->a), adapter->b) * adapter->scale;
+}
 
 void Linear::visit(Visitor& v) {
   v.parameter("weight", weight);
   v.parameter("bias", bias);
+  if (adapter) {
+    v.parameter("lora_A.weight", adapter->a);
+    v.parameter("lora_B.weight", adapter->b);
+  }
 }
 
 }  // namespace tapestry
