@@ -1,4 +1,4 @@
-// Sampling rules at ties, at p ∈ {0, 1}, at temperature 0 and at probability 0; each against a plain restatement.
+// Sampling rules at ties, at p ∈ {0, 1}, at temperature 0 and at probability 0; each against a plain restatement; penalties and log-probabilities.
 // Not here: the stored probabilities of nn/sampling (the golden tests read them).
 // Next: ../models/transformer/sampler.h for the rules.
 #include <doctest/doctest.h>
@@ -59,6 +59,9 @@ std::vector<double> plain_rule(const std::vector<float>& logits, const SamplerOp
     }
     renormalise();
   }
+  for (size_t i = 0; i < p.size(); ++i)
+    if (std::exp((logits[i] - largest) / options.temperature) < options.min_p) p[i] = 0;
+  renormalise();
   return p;
 }
 
@@ -114,11 +117,19 @@ TEST_SUITE("sampler") {
         {{1e38F, -1e38F, 1e38F}, {}, {0, 2}},
         {{0, 0, 0, 0}, {.top_k = 2, .top_p = 0.5}, {0}},  // top-p sees 1/2, 1/2 after top-k
         {{0}, {.top_k = 1, .top_p = 0}, {0}},
+        {{1, 3, 3, 2}, {.min_p = 1}, {1, 2}},  // p ≥ 1 · the largest: the ties
+        {{0, 1, 2, -inf}, {.min_p = std::exp(-1.0)}, {1, 2}},
+        {{0, 1, 2, -inf}, {.min_p = 0.1}, {0, 1, 2}},
+        {{0, 1, 2}, {.temperature = 2, .min_p = std::exp(-0.5)}, {1, 2}},
+        {{0, 0, 0, 0}, {.top_k = 2, .min_p = 0.5}, {0, 1}},
+        {{3, 2, 0}, {.top_p = 0.7, .min_p = 0.1}, {0}},  // top-p first: it sees 0.71, 0.26, 0.04
+        {{1, 3, 3, 2}, {.temperature = 0, .min_p = 1}, {1}},
     };
     for (const Row& row : rows) {
       CAPTURE(row.options.temperature);
       CAPTURE(row.options.top_k);
       CAPTURE(row.options.top_p);
+      CAPTURE(row.options.min_p);
       CHECK(kept_ids(row.logits, row.options) == row.want);
     }
   }
@@ -128,7 +139,8 @@ TEST_SUITE("sampler") {
       for (const double temperature : {0.5, 1.0, 3.0}) {
         for (const int64_t top_k : {0, 1, 10, 100}) {
           for (const double top_p : {0.0, 0.1, 0.5, 0.9, 0.999, 1.0}) {
-            const SamplerOptions options{temperature, top_k, top_p};
+            const double min_p = top_p == 0.9 || top_p == 1.0 ? 0.05 * static_cast<double>(n % 7) : 0;
+            const SamplerOptions options{temperature, top_k, top_p, min_p};
             std::vector<float> logits = random_logits(n, n);
             logits[n / 2] = 0;
             const std::vector<double> want = plain_rule(logits, options), got = probabilities(logits, options);
@@ -184,6 +196,61 @@ TEST_SUITE("sampler") {
     for (size_t i = 0; i < p.size(); ++i) CHECK(std::abs(seen[i] - p[i]) <= 1.0 / n);
   }
 
+  TEST_CASE("penalties: each by its formula, repetition first, right for negative logits") {
+    struct Row {
+      const char* what;
+      SamplerOptions options;
+      std::vector<float> want;
+    };
+    const std::vector<float> logits = {2, -2, 0, 4, -inf, 1};
+    const TokenCounts counts = {{0, 0}, {1, 3}, {2, 1}, {3, 2}, {4, 1}};  // 0 in the prompt alone, 5 nowhere
+    const Row rows[] = {
+        {"nothing", {}, {2, -2, 0, 4, -inf, 1}},
+        {"repetition, l/r above 0 and l·r below", {.repetition_penalty = 2}, {1, -4, 0, 2, -inf, 1}},
+        {"repetition below 1 is a reward", {.repetition_penalty = 0.5}, {4, -1, 0, 8, -inf, 1}},
+        {"presence, of what was generated", {.presence_penalty = 0.5}, {2, -2.5, -0.5, 3.5, -inf, 1}},
+        {"frequency, once a time", {.frequency_penalty = 0.5}, {2, -3.5, -0.5, 3, -inf, 1}},
+        {"a negative one is a reward", {.frequency_penalty = -1}, {2, 1, 1, 6, -inf, 1}},
+        {"all, repetition first",
+         {.repetition_penalty = 2, .presence_penalty = 1, .frequency_penalty = 0.5},
+         {1, -6.5, -1.5, 0, -inf, 1}},
+    };
+    for (const Row& row : rows) {
+      CAPTURE(row.what);
+      CHECK(penalise(logits, row.options, counts) == row.want);
+      CHECK(penalise(logits, row.options, {}) == logits);
+    }
+    // Penalties work on the logits, so before the temperature, and on greedy choices, too.
+    CHECK(sample(penalise(logits, {.presence_penalty = 4}, counts), {.temperature = 0}, 0) == 0);
+    const std::vector<float> largest = {3e38F, -3e38F};  // stays finite
+    CHECK(penalise(largest, {.repetition_penalty = 1e-9}, {{0, 0}})[0] == std::numeric_limits<float>::max());
+    CHECK(penalise(largest, {.repetition_penalty = 1e9}, {{1, 0}})[1] == std::numeric_limits<float>::lowest());
+    CHECK_THROWS_WITH_AS(penalise(logits, {}, {{6, 1}}), "sampler: token 6 has no logit; there are 6", IndexError);
+    CHECK_THROWS_AS(penalise(logits, {}, {{-1, 1}}), IndexError);
+    CHECK_THROWS_AS(penalise(logits, {.repetition_penalty = -1}, {}), ValueError);
+  }
+
+  TEST_CASE("log-probabilities are those of the whole softmax, the most likely first") {
+    const std::vector<float> logits = {1, 3, -inf, 3, 2};
+    const double normaliser = std::log(std::exp(1.0) + 2 * std::exp(3.0) + std::exp(2.0));
+    CHECK(log_probability(logits, 4) == doctest::Approx(2 - normaliser).epsilon(1e-14));
+    CHECK(log_probability(logits, 2) == -inf);
+    const std::vector<LogProbability> top = top_log_probabilities(logits, 99);
+    Ids ids;
+    for (const LogProbability& p : top) {
+      ids.push_back(p.id);
+      CHECK(p.value == log_probability(logits, p.id));
+    }
+    CHECK(ids == Ids{1, 3, 4, 0, 2});
+    CHECK(top_log_probabilities(logits, 2)[1].id == 3);
+    CHECK(top_log_probabilities(logits, 0).empty());
+    const std::vector<float> large = {1e30F, 1e30F};
+    CHECK(log_probability(large, 0) == doctest::Approx(-std::log(2.0)));
+    CHECK_THROWS_AS(log_probability(logits, 5), IndexError);
+    CHECK_THROWS_AS(top_log_probabilities(logits, -1), ValueError);
+    CHECK_THROWS_AS(top_log_probabilities(std::vector<float>{nan_f}, 1), ValueError);
+  }
+
   TEST_CASE("bad options and logits are errors that name the value") {
     struct Row {
       std::vector<float> logits;
@@ -203,6 +270,16 @@ TEST_SUITE("sampler") {
         {{0}, {.top_k = -1}, 0, "sampler: top_k must not be negative: it is -1; 0 keeps all tokens"},
         {{0}, {.top_p = 1.5}, 0, "sampler: top_p must lie in [0, 1]: it is 1.5"},
         {{0}, {.top_p = nan_d}, 0, "sampler: top_p must lie in [0, 1]: it is nan"},
+        {{0}, {.min_p = -0.1}, 0, "sampler: min_p must lie in [0, 1]: it is -0.1"},
+        {{0},
+         {.repetition_penalty = 0},
+         0,
+         "sampler: repetition_penalty must be positive and finite: it is 0; 1 changes nothing"},
+        {{0}, {.presence_penalty = nan_d}, 0, "sampler: presence_penalty must be finite: it is nan; 0 changes nothing"},
+        {{0},
+         {.frequency_penalty = nan_d},
+         0,
+         "sampler: frequency_penalty must be finite: it is nan; 0 changes nothing"},
         {{0}, {}, 1, "sampler: u must lie in [0, 1): it is 1"},
         {{0}, {}, nan_d, "sampler: u must lie in [0, 1): it is nan"},
         {{}, {}, 0, "sampler: there are no logits; give one for each token of the vocabulary"},
