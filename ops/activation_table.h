@@ -71,6 +71,10 @@ inline constexpr auto tanhshrink_ = Unary{"tanhshrink", Saves::x, [](auto x) { r
 inline auto leaky_relu(double s) { return Unary{"leaky_relu", Saves::x,
     [s]<class T>(const T& x) { return where(x > num<T>(0), x, x * num<T>(s)); },
     [s]<class T>(const T& g, const T& x, const T&) { return where(x > num<T>(0), g, g * num<T>(s)); }, "x where x > 0, else s·x", "g or s·g"}; }
+inline auto soft_cap(double c) { return Unary{"soft_cap", Saves::y,
+    [c]<class T>(const T& x) { return num<T>(c) * tanh(x / num<T>(c)); },
+    [c]<class T>(const T& g, const T&, const T& y) { const T t = y / num<T>(c); return g * (num<T>(1) - t * t); },
+    "c·tanh(x/c)", "g·(1 − (y/c)²)"}; }
 inline auto elu(double a) { return Unary{"elu", Saves::x,
     [a]<class T>(const T& x) { return where(x > num<T>(0), x, num<T>(a) * expm1(minimum(x, num<T>(0)))); },
     [a]<class T>(const T& g, const T& x, const T&) { return where(x > num<T>(0), g, g * (num<T>(a) * exp(minimum(x, num<T>(0))))); },

@@ -36,19 +36,27 @@ struct Attention {
                                     vjp = "dv = pᵀ g, ds = scale p (g vᵀ − Σ p g vᵀ), dq = ds k, dk = dsᵀ q";
   double scale;
   bool causal;
+  int64_t window = 0;   // 0: none
+  double soft_cap = 0;  // 0: none
 
   Tensor composite(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask) const {
+    return unfused(q, k, v, mask, 0);
+  }
+
+  /// The definition, with dropout of the probabilities.
+  [[nodiscard]] Tensor unfused(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask, double p) const {
     if (q.dtype() == DType::bf16)
-      return to(composite(to(q, DType::f32), to(k, DType::f32), to(v, DType::f32), mask), DType::bf16);
+      return to(unfused(to(q, DType::f32), to(k, DType::f32), to(v, DType::f32), mask, p), DType::bf16);
     const int64_t groups = k.size(1) == 0 ? 1 : q.size(1) / k.size(1);
-    const Tensor scores = matmul(q, mT(per_query_head(k, groups))) * scale;
+    Tensor scores = matmul(q, mT(per_query_head(k, groups))) * scale;
+    if (soft_cap != 0) scores = tapestry::soft_cap(scores, soft_cap);
     const Tensor values = per_query_head(v, groups);
     const Tensor allowed = visible(mask, q.size(2), k.size(2));
-    if (!allowed.defined()) return matmul(softmax(scores, -1), values);
+    if (!allowed.defined()) return matmul(dropout(softmax(scores, -1), p), values);
     // A row that sees nothing is softened unmasked, so that nothing is NaN, and then dropped.
     const Tensor sees = any(allowed, {-1}, true);
-    const Tensor p = softmax(where(logical_or(allowed, logical_not(sees)), scores, -INFINITY), -1);
-    return matmul(where(sees, p, 0.0), values);
+    const Tensor soft = softmax(where(logical_or(allowed, logical_not(sees)), scores, -INFINITY), -1);
+    return matmul(dropout(where(sees, soft, 0.0), p), values);
   }
 
   Tensor forward(Context& c, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask) const {
@@ -95,7 +103,9 @@ struct Attention {
   [[nodiscard]] Tensor visible(const Tensor& mask, int64_t queries, int64_t keys) const {
     if (!causal) return mask;
     const Tensor last = unsqueeze(arange(queries) + static_cast<double>(keys - queries), 1);
-    const Tensor seen = less_equal(unsqueeze(arange(keys), 0), last);
+    const Tensor key = unsqueeze(arange(keys), 0);
+    Tensor seen = less_equal(key, last);
+    if (window != 0) seen = logical_and(seen, greater(key, last - static_cast<double>(window)));
     return mask.defined() ? logical_and(mask, seen) : seen;
   }
 };
@@ -123,6 +133,18 @@ void check(const Tensor& q, const Tensor& k, const Tensor& v) {
   if (k.size(1) != v.size(1)) fail_shapes("k and v differ in heads (dim 1)", q, k, v);
   if (k.size(1) == 0 ? q.size(1) != 0 : q.size(1) % k.size(1) != 0)
     fail_shapes("the heads of k (dim 1) must divide those of q", q, k, v);
+}
+
+void check(const AttentionOptions& options) {
+  if (!std::isfinite(options.scale)) fail<ValueError>("{}: scale is {}; it must be finite", op, options.scale);
+  if (options.window < 0) fail<ValueError>("{}: window is {}; it must be 0 (none) or more", op, options.window);
+  if (options.window > 0 && !options.causal)
+    fail<ValueError>("{}: window is {}, which counts keys back from the query's own: set causal, too", op,
+                     options.window);
+  if (!(options.soft_cap >= 0 && std::isfinite(options.soft_cap)))
+    fail<ValueError>("{}: soft_cap is {}; it must be 0 (none) or positive and finite", op, options.soft_cap);
+  if (!(options.dropout >= 0 && options.dropout <= 1))
+    fail<ValueError>("{}: dropout is {}; it must be from 0 to 1", op, options.dropout);
 }
 
 /// The mask as (B or 1, H or 1, Tq or 1, Tk or 1).
@@ -153,10 +175,13 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
         scaled_dot_product_attention(unsqueeze(q, at), unsqueeze(k, at), unsqueeze(v, at), std::move(options)), at);
   }
   const Tensor mask = mask_of_rank_4(options.mask, q, k);
-  if (!std::isfinite(options.scale)) fail<ValueError>("{}: scale is {}; it must be finite", op, options.scale);
+  check(options);
   const double width = static_cast<double>(std::max<int64_t>(q.size(3), 1));
   const double scale = options.scale == 0 ? 1 / std::sqrt(width) : options.scale;
-  return apply(Attention{scale, options.causal}, q, k, v, mask);
+  const Attention attention{scale, options.causal, options.window, options.soft_cap};
+  if (options.dropout > 0 || options.window > 0 || options.soft_cap > 0)
+    return attention.unfused(q, k, v, mask, options.dropout);
+  return apply(attention, q, k, v, mask);
 }
 
 }  // namespace tapestry

@@ -1,6 +1,7 @@
 // Cross-entropy of integer targets, fused with its log-softmax, and nll_loss, which takes the logarithms.
 // Not here: losses of two tensors of one shape (loss.cpp).
 // Next: loss.cpp.
+#include <cmath>
 #include <utility>
 
 #include "../autograd/function.h"
@@ -42,6 +43,8 @@ void check_targets(const char* op, const Tensor& x, const Tensor& targets, int64
 void check_options(const char* op, const Tensor& x, const CrossEntropyOptions& options) {
   if (!(options.label_smoothing >= 0 && options.label_smoothing <= 1))
     fail<ValueError>("{}: label_smoothing is {}; it must be from 0 to 1", op, options.label_smoothing);
+  if (!(options.z_loss >= 0 && std::isfinite(options.z_loss)))
+    fail<ValueError>("{}: z_loss is {}; it must be finite and not negative", op, options.z_loss);
   const Tensor& w = options.weight;
   if (!w.defined()) return;
   if (w.shape() != Shape{x.size(-1)})
@@ -76,29 +79,42 @@ double share(const CrossEntropyOptions& options, double weight) {
   return weight == 0 ? 0 : 1 / weight;
 }
 
-/// −Σ_c q_c w_c log_probs[c] where kept, reduced; q is one-hot, smoothed by s, w the class weights. Targets are known to be in range.
-Tensor picked_loss(const Tensor& log_probs, const Tensor& targets, const CrossEntropyOptions& options) {
+/// −Σ_c q_c w_c log_probs[c] where kept, reduced; q is one-hot, smoothed by s, w the class weights. Targets are known to be in range. With
+/// z_loss `lse` holds ln Σ e^logits of the rows.
+Tensor picked_loss(const Tensor& log_probs, const Tensor& targets, const CrossEntropyOptions& options,
+                   const Tensor& lse = {}) {
   if (log_probs.numel() == 0) {  // nothing to pick from
     const Tensor nothing = sum(log_probs, {-1});
     return options.reduction == Reduction::none ? nothing : sum(nothing);
   }
   const Tensor kept = not_equal(targets, from(std::vector<int64_t>{options.ignore_index}, {}));
   const Tensor at = where(kept, targets, 0.0), &w = options.weight;
+  const Tensor of_target = w.defined() ? reshape(index_select(w.detach(), 0, reshape(at, {-1})), at.shape()) : Tensor{};
   Tensor losses = -squeeze(gather(log_probs, -1, unsqueeze(at, -1)), -1);
   // mul0: a class of weight 0 costs nothing, even where its probability is 0.
-  if (w.defined()) losses = mul0(reshape(index_select(w.detach(), 0, reshape(at, {-1})), at.shape()), losses);
+  if (w.defined()) losses = mul0(of_target, losses);
   if (const double s = options.label_smoothing; s > 0) {
     const Tensor all_classes = w.defined() ? mul0(w.detach(), log_probs) : log_probs;
     losses = (1 - s) * losses - s * mean(all_classes, {-1});
+  }
+  if (options.z_loss > 0) {
+    const Tensor z = options.z_loss * square(lse);
+    losses = losses + (w.defined() ? mul0(of_target, z) : z);
   }
   losses = where(kept, losses, 0.0);
   if (options.reduction == Reduction::none) return losses;
   return sum(losses) * share(options, kept_weight(targets, options));
 }
 
+Tensor plain_loss(const Tensor& logits, const Tensor& targets, const CrossEntropyOptions& options) {
+  const bool z = options.z_loss > 0 && logits.numel() > 0;
+  return picked_loss(log_softmax(logits, -1), targets, options, z ? logsumexp(logits, {-1}) : Tensor{});
+}
+
 struct CrossEntropy {
   static constexpr std::string_view name = "cross_entropy",
-                                    formula = "y = ln Σ e^x − x[t], summed or averaged over kept rows",
+                                    formula =
+                                        "y = ln Σ e^x − x[t] (+ z (ln Σ e^x)²), summed or averaged over kept rows",
                                     vjp = "dx = g (softmax(x) − [j = t])/count, 0 in ignored rows";
   // Not for class weights together with label smoothing, where every class of a row weighs differently.
   CrossEntropyOptions unweighted;  // the class weights are an input, so that a write to them before backward is seen
@@ -110,7 +126,7 @@ struct CrossEntropy {
   }
 
   Tensor composite(const Tensor& logits, const Tensor& targets, const Tensor& weight) const {
-    return picked_loss(log_softmax(logits, -1), targets, with(weight));
+    return plain_loss(logits, targets, with(weight));
   }
 
   Tensor forward(Context& c, const Tensor& logits, const Tensor& targets, const Tensor& weight) const {
@@ -126,7 +142,7 @@ struct CrossEntropy {
       const auto found = kernels::cross_entropy_forward<T>(
           x.rows, x.width, x.data<T>(), x.stride, t.data<int64_t>(), options.ignore_index,
           each ? detail::fresh<C>(losses) : nullptr, detail::fresh<C>(lse), options.label_smoothing,
-          weights.defined() ? weights.data<double>() : nullptr);
+          weights.defined() ? weights.data<double>() : nullptr, options.z_loss);
       if (found.bad_row >= 0) fail_target(name, targets, found.bad_row, x.width);
       if (found.count > 0) total = found.loss * share(options, found.weight);
     });
@@ -149,7 +165,7 @@ struct CrossEntropy {
       kernels::cross_entropy_backward<T>(x.rows, x.width, x.data<T>(), x.stride, t.data<int64_t>(),
                                          options.ignore_index, lse.data<C>(), scale, each ? scales.data<C>() : nullptr,
                                          detail::fresh<T>(dx), x.width, options.label_smoothing,
-                                         weights.defined() ? weights.data<double>() : nullptr);
+                                         weights.defined() ? weights.data<double>() : nullptr, options.z_loss);
     });
     return {dx, {}, {}};
   }
@@ -165,9 +181,9 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets, CrossEntropyOp
     return apply(CrossEntropy{options}, logits, targets, weight);
   }
   check_targets("cross_entropy", logits, targets, options.ignore_index);
-  if (logits.dtype() != DType::bf16) return picked_loss(log_softmax(logits, -1), targets, options);
+  if (logits.dtype() != DType::bf16) return plain_loss(logits, targets, options);
   options.weight = to(options.weight, DType::f32);
-  return to(picked_loss(log_softmax(to(logits, DType::f32), -1), targets, options), DType::bf16);
+  return to(plain_loss(to(logits, DType::f32), targets, options), DType::bf16);
 }
 
 Tensor nll_loss(const Tensor& log_probs, const Tensor& targets, CrossEntropyOptions options) {
@@ -176,6 +192,8 @@ Tensor nll_loss(const Tensor& log_probs, const Tensor& targets, CrossEntropyOpti
   if (options.label_smoothing != 0)
     fail<ValueError>("nll_loss: label_smoothing is {}, which needs all classes; use cross_entropy",
                      options.label_smoothing);
+  if (options.z_loss != 0)
+    fail<ValueError>("nll_loss: z_loss is {}, which needs the logits; use cross_entropy", options.z_loss);
   check_targets("nll_loss", log_probs, targets, options.ignore_index);
   return picked_loss(log_probs, targets, options);
 }

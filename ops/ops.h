@@ -459,7 +459,8 @@ struct CrossEntropyOptions {
   Reduction reduction = Reduction::mean;
   double label_smoothing = 0;  ///< the target is (1 − s)·one-hot + s/V; Szegedy et al. 2016
   Tensor weight = {};          ///< (V): class c's term times weight[c]; the mean divides by the kept targets' weights
-  double z_loss = 0;           ///< adds z_loss·(ln Σ e^logits)² to every kept row's loss; Chowdhery et al. 2022
+  double z_loss =
+      0;  ///< adds z_loss·(ln Σ e^logits)² to every kept row's loss, which weight[target] then weighs; PaLM, 2022
 };
 /// −ln softmax(logits)[target] for logits (…, V) and targets (…) i64, by logsumexp. The mean is over kept rows; over none it is 0.
 /// IndexError naming position and value for a target outside [0, V). The result has the logits' dtype; bf16 rows are summed in f32.

@@ -1,5 +1,7 @@
 // Makes ops of the rows of activation_table.h.
 // Not here: softmax (softmax.cpp), swiglu (swiglu.cpp), prelu (pointwise_binary.cpp). Next: pointwise_binary.cpp.
+#include <cmath>
+
 #include "activation_table.h"
 #include "error_text.h"
 #include "kernels/pointwise_lanes.h"
@@ -28,6 +30,11 @@ Tensor softsign(const Tensor& x) { return run(rows::softsign_, x); }
 Tensor mish(const Tensor& x) { return run(rows::mish_, x); }
 Tensor tanhshrink(const Tensor& x) { return run(rows::tanhshrink_, x); }
 Tensor leaky_relu(const Tensor& x, double slope) { return run(rows::leaky_relu(slope), x); }
+Tensor soft_cap(const Tensor& x, double cap) {
+  if (!(cap > 0 && std::isfinite(cap))) fail<ValueError>("soft_cap: cap is {}; it must be positive and finite", cap);
+  return run(rows::soft_cap(cap), x);
+}
+
 Tensor elu(const Tensor& x, double alpha) { return run(rows::elu(alpha), x); }
 
 Tensor celu(const Tensor& x, double alpha) {

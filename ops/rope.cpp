@@ -1,9 +1,10 @@
 // Rotary position embeddings (Su et al. 2021): their table, and the rotation, whose derivative is the rotation back.
-// Not here: scaled frequencies of long contexts. Used on q and k before attention.cpp.
+// Not here: which frequencies long contexts take (nn/rope.h). Used on q and k before attention.cpp.
 // Next: attention.cpp.
 #include "kernels/rope.h"
 
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "../autograd/function.h"
@@ -103,28 +104,45 @@ void check_positions(const Tensor& x, int64_t rows, const Tensor& positions) {
   }
 }
 
+RopeTable empty_table(int64_t max_positions, int64_t pairs, DType dtype) {
+  if (max_positions < 0) fail<ValueError>("rope_table: max_positions is {}; it must be 0 or more", max_positions);
+  if (dtype != DType::f32 && dtype != DType::f64)
+    fail<DTypeError>("rope_table: dtype is {}; it must be f32 (which bf16 activations use too) or f64", name_of(dtype));
+  return {empty({max_positions, pairs}, dtype), empty({max_positions, pairs}, dtype)};
+}
+
+RopeTable filled(RopeTable table, std::span<const double> frequencies, double factor) {
+  const int64_t positions = table.cos.size(0), pairs = table.cos.size(1);
+  const auto fill = [&]<class T>(T* cos, T* sin) {
+    kernels::rope_table(positions, pairs, frequencies.data(), cos, sin, factor);
+  };
+  if (table.cos.dtype() == DType::f32)
+    fill(detail::fresh<float>(table.cos), detail::fresh<float>(table.sin));
+  else
+    fill(detail::fresh<double>(table.cos), detail::fresh<double>(table.sin));
+  return table;
+}
+
 }  // namespace
 
 RopeTable rope_table(int64_t max_positions, int64_t rotary_dim, double theta, DType dtype) {
   if (rotary_dim < 0 || rotary_dim % 2 != 0)
     fail<ValueError>("rope_table: rotary_dim is {}; pairs are rotated, so it must be even", rotary_dim);
-  if (max_positions < 0) fail<ValueError>("rope_table: max_positions is {}; it must be 0 or more", max_positions);
   if (!(theta > 0)) fail<ValueError>("rope_table: theta is {}; it must be positive", theta);
-  if (dtype != DType::f32 && dtype != DType::f64)
-    fail<DTypeError>("rope_table: dtype is {}; it must be f32 (which bf16 activations use too) or f64", name_of(dtype));
-  const int64_t pairs = rotary_dim / 2;
   // Before the frequencies: a size that cannot be is an error at once.
-  const RopeTable table{empty({max_positions, pairs}, dtype), empty({max_positions, pairs}, dtype)};
+  RopeTable table = empty_table(max_positions, rotary_dim / 2, dtype);
   std::vector<double> frequencies;
   for (int64_t i = 0; i < rotary_dim; i += 2)
     frequencies.push_back(std::pow(theta, -static_cast<double>(i) / static_cast<double>(rotary_dim)));
-  if (dtype == DType::f32)
-    kernels::rope_table(max_positions, pairs, frequencies.data(), detail::fresh<float>(table.cos),
-                        detail::fresh<float>(table.sin));
-  else
-    kernels::rope_table(max_positions, pairs, frequencies.data(), detail::fresh<double>(table.cos),
-                        detail::fresh<double>(table.sin));
-  return table;
+  return filled(std::move(table), frequencies, 1);
+}
+
+RopeTable rope_table(int64_t max_positions, std::span<const double> frequencies, double factor, DType dtype) {
+  for (size_t i = 0; i < frequencies.size(); ++i)
+    if (!std::isfinite(frequencies[i]))
+      fail<ValueError>("rope_table: frequency {} is {}; it must be finite", i, frequencies[i]);
+  if (!std::isfinite(factor)) fail<ValueError>("rope_table: factor is {}; it must be finite", factor);
+  return filled(empty_table(max_positions, static_cast<int64_t>(frequencies.size()), dtype), frequencies, factor);
 }
 
 Tensor rope(const Tensor& x, const RopeTable& table, const Tensor& positions, RopeLayout layout) {

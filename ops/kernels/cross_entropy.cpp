@@ -37,7 +37,7 @@ double row_mean(int64_t n, const T* x) {
 template <class T>
 CrossEntropySum cross_entropy_forward(int64_t n, int64_t classes, const T* logits, int64_t stride,
                                       const int64_t* targets, int64_t ignore_index, compute_t<T>* losses,
-                                      compute_t<T>* lse, double smoothing, const double* weight) {
+                                      compute_t<T>* lse, double smoothing, const double* weight, double z_loss) {
   using C = compute_t<T>;
   CrossEntropySum sum;
   for (int64_t i = 0; i < n; ++i) {
@@ -58,6 +58,7 @@ CrossEntropySum cross_entropy_forward(int64_t n, int64_t classes, const T* logit
       if (const double w = targets[i] == ignore_index ? 0 : weight ? weight[targets[i]] : 1; w != 0) {
         wide[i] = smoothing < 1 ? (1 - smoothing) * (total - convert<double>(row[targets[i]])) : 0;
         if (smoothing > 0) wide[i] += smoothing * (total - row_mean(classes, row));
+        if (z_loss != 0) wide[i] += z_loss * total * total;
         wide[i] *= w;
       }
       lse[i] = static_cast<C>(total);
@@ -71,7 +72,7 @@ CrossEntropySum cross_entropy_forward(int64_t n, int64_t classes, const T* logit
 template <class T>
 void cross_entropy_backward(int64_t n, int64_t classes, const T* logits, int64_t stride, const int64_t* targets,
                             int64_t ignore_index, const compute_t<T>* lse, double scale, const compute_t<T>* scales,
-                            T* dlogits, int64_t dlogits_stride, double smoothing, const double* weight) {
+                            T* dlogits, int64_t dlogits_stride, double smoothing, const double* weight, double z_loss) {
   using C = compute_t<T>;
   const double spread = smoothing / static_cast<double>(classes);
   parallel_for(n, row_grain(classes), [&](int64_t begin, int64_t end) {
@@ -86,15 +87,17 @@ void cross_entropy_backward(int64_t n, int64_t classes, const T* logits, int64_t
       }
       // The target's own entry from its logit before `out`, which may be the same memory, overwrites it; p − 1 as expm1
       // keeps its digits.
-      const double target =
-          factor * (std::expm1(convert<double>(row[targets[i]]) - static_cast<double>(lse[i])) + smoothing - spread);
-      const Lanes<C> f(static_cast<C>(factor)), shift(lse[i]), q(static_cast<C>(spread));
+      const double total = static_cast<double>(lse[i]), pull = 2 * z_loss * total,
+                   less = std::expm1(convert<double>(row[targets[i]]) - total);
+      const double target = factor * (less + smoothing - spread + (z_loss == 0 ? 0 : pull * (less + 1)));
+      const Lanes<C> f(static_cast<C>(z_loss == 0 ? factor : factor * (1 + pull))), shift(lse[i]),
+          q(static_cast<C>(factor * spread));
       if (smoothing == 0) {
         for_lanes<C>(classes,
                      [&](int64_t j, int64_t count) { store(exp(load(row + j, count) - shift) * f, out + j, count); });
       } else {
         for_lanes<C>(classes, [&](int64_t j, int64_t count) {
-          store((exp(load(row + j, count) - shift) - q) * f, out + j, count);
+          store(exp(load(row + j, count) - shift) * f - q, out + j, count);
         });
       }
       out[targets[i]] = convert<T>(target);
@@ -104,10 +107,10 @@ void cross_entropy_backward(int64_t n, int64_t classes, const T* logits, int64_t
 
 #define TAPESTRY_CROSS_ENTROPY(T)                                                                                 \
   template CrossEntropySum cross_entropy_forward<T>(int64_t, int64_t, const T*, int64_t, const int64_t*, int64_t, \
-                                                    compute_t<T>*, compute_t<T>*, double, const double*);         \
+                                                    compute_t<T>*, compute_t<T>*, double, const double*, double); \
   template void cross_entropy_backward<T>(int64_t, int64_t, const T*, int64_t, const int64_t*, int64_t,           \
                                           const compute_t<T>*, double, const compute_t<T>*, T*, int64_t, double,  \
-                                          const double*);
+                                          const double*, double);
 TAPESTRY_CROSS_ENTROPY(float)
 TAPESTRY_CROSS_ENTROPY(double)
 TAPESTRY_CROSS_ENTROPY(bf16)

@@ -44,13 +44,13 @@ void rotate_row(const RopeSize& s, const T* x, const C* cos, const C* sin, C sig
 }  // namespace
 
 template <class T>
-void rope_table(int64_t positions, int64_t pairs, const double* frequencies, T* cos, T* sin) {
+void rope_table(int64_t positions, int64_t pairs, const double* frequencies, T* cos, T* sin, double factor) {
   parallel_for(positions, 64, [&](int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; ++p)
       for (int64_t i = 0; i < pairs; ++i) {
         const double angle = static_cast<double>(p) * frequencies[i];
-        cos[p * pairs + i] = static_cast<T>(std::cos(angle));
-        sin[p * pairs + i] = static_cast<T>(std::sin(angle));
+        cos[p * pairs + i] = static_cast<T>(factor * std::cos(angle));
+        sin[p * pairs + i] = static_cast<T>(factor * std::sin(angle));
       }
   });
 }
@@ -76,8 +76,8 @@ void rope(const RopeSize& s, HeadRows<const T> x, const compute_t<T>* cos, const
   });
 }
 
-template void rope_table<float>(int64_t, int64_t, const double*, float*, float*);
-template void rope_table<double>(int64_t, int64_t, const double*, double*, double*);
+template void rope_table<float>(int64_t, int64_t, const double*, float*, float*, double);
+template void rope_table<double>(int64_t, int64_t, const double*, double*, double*, double);
 #define TAPESTRY_ROPE(T)                                                                                              \
   template void rope<T>(const RopeSize&, HeadRows<const T>, const compute_t<T>*, const compute_t<T>*, const int64_t*, \
                         int64_t, bool, HeadRows<T>);

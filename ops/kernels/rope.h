@@ -9,10 +9,10 @@
 
 namespace tapestry::kernels {
 
-/// cos and sin (positions, pairs): entry (p, i) of the angle p · frequencies[i], computed in double and rounded once.
-/// T: float, double.
+/// cos and sin (positions, pairs): entry (p, i) is factor times that of the angle p · frequencies[i], computed in double
+/// and rounded once. T: float, double.
 template <class T>
-void rope_table(int64_t positions, int64_t pairs, const double* frequencies, T* cos, T* sin);
+void rope_table(int64_t positions, int64_t pairs, const double* frequencies, T* cos, T* sin, double factor = 1);
 
 enum class RopePairs { adjacent, half };  ///< (x₂ᵢ, x₂ᵢ₊₁), or (xᵢ, xᵢ₊pairs)
 
