@@ -28,10 +28,10 @@ std::string sample_text(const TextModel& text_model, const std::string& prompt, 
   const Tokenizer& tokenizer = *text_model.tokenizer;
   const std::vector<int32_t> ids = prompt.empty() ? start_tokens(tokenizer) : tokenizer.encode(prompt);
   std::string written;
-  Utf8Stream stream;
-  put(stream.push(prompt), out);
+  put(Utf8Stream().push(prompt), out);  // a character it ends in comes with the next id
+  DecodeStream stream(tokenizer, prompt.empty() ? std::span<const int32_t>() : ids);
   const auto emit = [&](int32_t id) {
-    const std::string text = stream.push(tokenizer.decode({&id, 1}));
+    const std::string text = stream.push(id);
     put(text, out);
     written += text;
   };

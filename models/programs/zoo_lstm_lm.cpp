@@ -15,7 +15,6 @@
 #include "../../nn/visitor.h"
 #include "../lstm_lm.h"
 #include "../text/baseline.h"
-#include "../text/utf8.h"
 #include "../training/progress.h"
 #include "../training/trainer.h"
 #include "sample_text.h"
@@ -62,12 +61,11 @@ void print_held_out(const Trainer& trainer, const TokenLoss& held_out) {
 
 void print_sample(const LstmLm& model, const Tokenizer& tokenizer, int64_t tokens) {
   fmt::print("\n{} tokens it writes at temperature {}:\n\n", tokens, default_temperature);
-  Utf8Stream stream;
+  DecodeStream stream(tokenizer);
   const auto put = [](const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); };
   generate(model, start_tokens(tokenizer),
-           {.max_tokens = tokens, .sampler = {.temperature = default_temperature}, .seed = 1}, [&](int32_t id) {
-             put(stream.push(tokenizer.decode({&id, 1})));
-           });
+           {.max_tokens = tokens, .sampler = {.temperature = default_temperature}, .seed = 1},
+           [&](int32_t id) { put(stream.push(id)); });
   put(stream.flush() + "\n");
 }
 

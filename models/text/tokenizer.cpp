@@ -41,27 +41,54 @@ std::string describe(char32_t code) {
   return text;
 }
 
-void check_ids(std::span<const int32_t> ids, int64_t vocab_size) {
-  for (size_t i = 0; i < ids.size(); ++i) {
-    if (ids[i] < 0 || ids[i] >= vocab_size) {
-      fail<IndexError>("decode: id {} at position {} is out of range for a vocabulary of {}", ids[i], i, vocab_size);
-    }
-  }
+void check_id(int32_t id, int64_t vocab_size) {
+  if (id < 0 || id >= vocab_size)
+    fail<IndexError>("decode: id {} is out of range for a vocabulary of {}", id, vocab_size);
 }
 
 }  // namespace
 
-std::vector<int32_t> ByteTokenizer::encode(std::string_view text) const {
+std::string Tokenizer::decode(std::span<const int32_t> ids) const {
+  std::string bytes;
+  bytes.reserve(ids.size());
+  DecodeState state;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] < 0 || ids[i] >= vocab_size())
+      fail<IndexError>("decode: id {} at position {} is out of range for a vocabulary of {}", ids[i], i, vocab_size());
+    decode_next(ids[i], state, bytes);
+  }
+  return bytes;
+}
+
+std::optional<int32_t> Tokenizer::id_of(std::string_view token) const {
+  for (int64_t id = 0; id < vocab_size(); ++id) {
+    std::string bytes;
+    DecodeState state;
+    decode_next(static_cast<int32_t>(id), state, bytes);
+    if (bytes == token) return static_cast<int32_t>(id);
+  }
+  return std::nullopt;
+}
+
+DecodeStream::DecodeStream(const Tokenizer& tokenizer, std::span<const int32_t> before) : tokenizer_(&tokenizer) {
+  for (const int32_t id : before) push(id);
+}
+
+std::string DecodeStream::push(int32_t id) {
+  std::string bytes;
+  tokenizer_->decode_next(id, state_, bytes);
+  return utf8_.push(bytes);
+}
+
+std::vector<int32_t> ByteTokenizer::encode_text(std::string_view text, const EncodeOptions&) const {
   std::vector<int32_t> ids(text.size());
   std::transform(text.begin(), text.end(), ids.begin(), [](char c) { return static_cast<unsigned char>(c); });
   return ids;
 }
 
-std::string ByteTokenizer::decode(std::span<const int32_t> ids) const {
-  check_ids(ids, vocab_size());
-  std::string text(ids.size(), '\0');
-  std::transform(ids.begin(), ids.end(), text.begin(), [](int32_t id) { return static_cast<char>(id); });
-  return text;
+void ByteTokenizer::decode_next(int32_t id, DecodeState&, std::string& bytes) const {
+  check_id(id, vocab_size());
+  bytes.push_back(static_cast<char>(id));
 }
 
 std::string ByteTokenizer::to_json() const { return json{{"type", "byte"}}.dump(); }
@@ -74,7 +101,7 @@ CharTokenizer::CharTokenizer(std::string_view text) {
   });
 }
 
-std::vector<int32_t> CharTokenizer::encode(std::string_view text) const {
+std::vector<int32_t> CharTokenizer::encode_text(std::string_view text, const EncodeOptions&) const {
   std::vector<int32_t> ids;
   ids.reserve(text.size());
   for_each_char("encode", text, [&](char32_t code, size_t number, size_t offset) {
@@ -90,12 +117,9 @@ std::vector<int32_t> CharTokenizer::encode(std::string_view text) const {
   return ids;
 }
 
-std::string CharTokenizer::decode(std::span<const int32_t> ids) const {
-  check_ids(ids, vocab_size());
-  std::string text;
-  text.reserve(ids.size());
-  for (const int32_t id : ids) append_utf8(text, alphabet_[static_cast<size_t>(id)]);
-  return text;
+void CharTokenizer::decode_next(int32_t id, DecodeState&, std::string& bytes) const {
+  check_id(id, vocab_size());
+  append_utf8(bytes, alphabet_[static_cast<size_t>(id)]);
 }
 
 std::string CharTokenizer::to_json() const {
