@@ -89,7 +89,8 @@ struct Attention {
 
  private:
   [[nodiscard]] kernels::AttentionSize size(const Tensor& q, const Tensor& k, const Tensor& v) const {
-    return {q.size(0), q.size(1), k.size(1), q.size(2), k.size(2), q.size(3), v.size(3), scale, causal};
+    return {q.size(0), q.size(1), k.size(1), q.size(2), k.size(2), q.size(3),
+            v.size(3), scale,     causal,    window,    soft_cap};
   }
 
   /// Each key or value head once for every query head that reads it.
@@ -178,9 +179,9 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
   check(options);
   const double width = static_cast<double>(std::max<int64_t>(q.size(3), 1));
   const double scale = options.scale == 0 ? 1 / std::sqrt(width) : options.scale;
-  const Attention attention{scale, options.causal, options.window, options.soft_cap};
-  if (options.dropout > 0 || options.window > 0 || options.soft_cap > 0)
-    return attention.unfused(q, k, v, mask, options.dropout);
+  const int64_t window = options.window < k.size(2) ? options.window : 0;  // as long as the keys, it hides none
+  const Attention attention{scale, options.causal, window, options.soft_cap};
+  if (options.dropout > 0) return attention.unfused(q, k, v, mask, options.dropout);
   return apply(attention, q, k, v, mask);
 }
 

@@ -2,7 +2,9 @@
 // Not here: the op and its broadcasting (the op table). Next: test_elementwise_kernels.cpp.
 #include "../ops/kernels/attention.h"
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <memory>
 
 #include "kernel_reference.h"
@@ -21,7 +23,7 @@ struct Case {
 };
 
 constexpr Case cases[] = {
-    //  B  H  KV  Tq   Tk   D   Dv  scale  causal  masked
+    //  B  H  KV  Tq   Tk   D   Dv  scale  causal (window, cap)  masked
     {{1, 1, 1, 1, 1, 1, 1, 1.0, false}, false},
     {{2, 3, 3, 5, 7, 4, 4, 0.5, false}, false},
     {{2, 3, 3, 5, 7, 4, 4, 0.5, true}, false},
@@ -33,6 +35,13 @@ constexpr Case cases[] = {
     {{1, 1, 1, 0, 5, 4, 4, 0.5, true}, false},
     {{1, 2, 2, 3, 0, 4, 4, 0.5, false}, false},
     {{1, 2, 2, 200, 200, 32, 32, 0.177, true}, true},
+    {{2, 3, 3, 5, 7, 4, 4, 0.5, true, 1}, false},
+    {{1, 2, 2, 7, 5, 3, 6, 0.5, true, 2}, true},
+    {{1, 4, 2, 150, 150, 8, 8, 0.35, true, 30}, false},
+    {{2, 4, 1, 33, 165, 16, 5, 0.25, true, 70}, true},
+    {{1, 2, 2, 5, 7, 4, 4, 0.5, false, 0, 0.7}, false},
+    {{1, 6, 3, 130, 200, 17, 17, 0.25, true, 0, 2.0}, true},
+    {{1, 4, 2, 200, 130, 8, 8, 0.35, true, 64, 1.5}, true},
 };
 
 // Where a tensor of a case lives: (B, T, H, width + 1), so that heads interleave and rows are padded.
@@ -61,13 +70,18 @@ Reference reference(const AttentionSize& s, const Doubles& q, const Doubles& k, 
     for (int64_t h = 0; h < s.heads; ++h)
       for (int64_t i = 0; i < s.q_len; ++i) {
         const int64_t kv = h / (s.heads / s.kv_heads);
-        Doubles p(static_cast<size_t>(s.kv_len)), dp(static_cast<size_t>(s.kv_len));
+        Doubles p(static_cast<size_t>(s.kv_len)), dp(static_cast<size_t>(s.kv_len)), scores(p.size());
         double most = -INFINITY, sum = 0, dot = 0;
         for (int64_t j = 0; j < s.kv_len; ++j) {
           double score = 0;
           for (int64_t c = 0; c < s.head_dim; ++c) score += q[index(lq, b, h, i, c)] * k[index(lk, b, kv, j, c)];
-          const bool sees = (!s.causal || j <= i + s.kv_len - s.q_len) && (!mask || mask[i * s.kv_len + j]);
-          p[static_cast<size_t>(j)] = sees ? s.scale * score : -INFINITY;
+          const int64_t last = i + s.kv_len - s.q_len;
+          const bool sees =
+              (!s.causal || (j <= last && (s.window == 0 || j > last - s.window))) && (!mask || mask[i * s.kv_len + j]);
+          score *= s.scale;
+          if (s.soft_cap > 0) score = s.soft_cap * std::tanh(score / s.soft_cap);
+          scores[static_cast<size_t>(j)] = score;
+          p[static_cast<size_t>(j)] = sees ? score : -INFINITY;
           most = std::max(most, p[static_cast<size_t>(j)]);
         }
         if (most == -INFINITY) {
@@ -87,7 +101,8 @@ Reference reference(const AttentionSize& s, const Doubles& q, const Doubles& k, 
           dot += p[n] * dp[n];
         }
         for (int64_t j = 0; j < s.kv_len; ++j) {
-          const double ds = s.scale * p[static_cast<size_t>(j)] * (dp[static_cast<size_t>(j)] - dot);
+          double ds = s.scale * p[static_cast<size_t>(j)] * (dp[static_cast<size_t>(j)] - dot);
+          if (const double c = s.soft_cap; c > 0) ds *= 1 - std::pow(scores[static_cast<size_t>(j)] / c, 2);
           for (int64_t c = 0; c < s.head_dim; ++c) {
             r.dq[index(lq, b, h, i, c)] += ds * k[index(lk, b, kv, j, c)];
             r.dk[index(lk, b, kv, j, c)] += ds * q[index(lq, b, h, i, c)];
@@ -171,8 +186,24 @@ TEST_SUITE("attention_kernel") {
     }
   }
 
+  TEST_CASE("keys and values that no query of a block sees are never read") {
+    const AttentionSize s{1, 2, 1, 64, 300, 8, 8, 0.35, true, 20};
+    const auto q = heads<float>(s, 2, 64, 8, 1), g = heads<float>(s, 2, 64, 8, 4);
+    auto k = heads<float>(s, 1, 300, 8, 2), v = heads<float>(s, 1, 300, 8, 3);
+    const auto clean = run(s, q, k, v, g, {});
+    const auto unseen = static_cast<ptrdiff_t>((300 - 64 + 1 - 20) * 9);
+    std::fill(k.begin(), k.begin() + unseen, NAN);
+    std::fill(v.begin(), v.begin() + unseen, NAN);
+    const auto r = run(s, q, k, v, g, {});
+    CHECK(same_bits(r.o, clean.o));
+    CHECK(same_bits(r.dq, clean.dq));
+    CHECK(same_bits(r.dk, clean.dk));
+    CHECK(same_bits(r.dv, clean.dv));
+    CHECK(std::all_of(r.dk.begin(), r.dk.begin() + unseen, [](float x) { return x == 0; }));
+  }
+
   TEST_CASE("each gradient alone is the same as all together") {
-    const AttentionSize s{2, 4, 2, 70, 90, 8, 8, 0.35, true};
+    const AttentionSize s{2, 4, 2, 70, 90, 8, 8, 0.35, true, 40, 2.0};
     const auto q = heads<float>(s, 4, 70, 8, 1), k = heads<float>(s, 2, 90, 8, 2), v = heads<float>(s, 2, 90, 8, 3),
                g = heads<float>(s, 4, 70, 8, 4);
     const auto all = run(s, q, k, v, g, {});
@@ -224,7 +255,7 @@ TEST_SUITE("attention_kernel") {
   }
 
   TEST_CASE("the bits do not depend on the number of threads") {
-    const AttentionSize s{3, 4, 2, 100, 150, 32, 32, 0.177, true};
+    const AttentionSize s{3, 4, 2, 100, 150, 32, 32, 0.177, true, 90, 3.0};
     const auto q = heads<float>(s, 4, 100, 32, 1), k = heads<float>(s, 2, 150, 32, 2),
                v = heads<float>(s, 2, 150, 32, 3), g = heads<float>(s, 4, 100, 32, 4);
     CHECK(same_for_all_threads([&] {

@@ -69,36 +69,61 @@ void clear(Block<C> x, int64_t rows, int64_t width) {
 // A block of queries of one head and the keys it may see.
 struct Queries {
   int64_t b, h, begin, rows;
-  int64_t keys;  // the most any of the rows sees
+  int64_t first, keys;  // any of the rows sees keys first … first + keys − 1 at most
 };
 
 Queries queries(const AttentionSize& s, int64_t b, int64_t h, int64_t block) {
-  const int64_t begin = block * block_rows, rows = std::min(block_rows, s.q_len - begin);
-  const int64_t last = begin + rows + s.kv_len - s.q_len;
-  return {b, h, begin, rows, s.causal ? std::clamp<int64_t>(last, 0, s.kv_len) : s.kv_len};
+  const int64_t begin = block * block_rows, rows = std::min(block_rows, s.q_len - begin), late = s.kv_len - s.q_len;
+  if (!s.causal) return {b, h, begin, rows, 0, s.kv_len};
+  const int64_t end = std::clamp<int64_t>(begin + rows + late, 0, s.kv_len);
+  const int64_t first = s.window > 0 ? std::clamp<int64_t>(begin + 1 + late - s.window, 0, end) : 0;
+  return {b, h, begin, rows, first, end - first};
 }
 
-// Keys row i of the block sees.
-int64_t visible(const AttentionSize& s, const Queries& block, int64_t i) {
-  return s.causal ? std::clamp<int64_t>(block.begin + i + 1 + s.kv_len - s.q_len, 0, block.keys) : block.keys;
+// The keys row i of the block sees, counted from the block's first.
+struct Span {
+  int64_t begin, end;
+};
+
+Span visible(const AttentionSize& s, const Queries& block, int64_t i) {
+  if (!s.causal) return {0, block.keys};
+  const int64_t end = block.begin + i + 1 + s.kv_len - s.q_len - block.first;
+  const int64_t begin = s.window > 0 ? std::clamp<int64_t>(end - s.window, 0, block.keys) : 0;
+  return {begin, std::clamp<int64_t>(end, 0, block.keys)};
 }
 
-// scores = scale · q kᵀ; what the mask forbids is −inf. Columns a row does not see for causality are left as they are.
+// Zero where a row does not see for causality or window.
+template <class C>
+void clear_unseen(const Queries& block, Span seen, C* row) {
+  std::fill(row, row + seen.begin, C(0));
+  std::fill(row + seen.end, row + block.keys, C(0));
+}
+
+// scores = scale · q kᵀ for k from the block's first key on, capped; what the mask forbids is −inf. Columns a row does
+// not see for causality or window are left as they are.
 template <class C>
 void scores(const AttentionSize& s, const Queries& block, Block<const C> q, Block<const C> k, const AttentionMask& mask,
             C* out) {
   gemm_block(false, true, block.rows, block.keys, s.head_dim, static_cast<C>(s.scale), q.data, q.ld, k.data, k.ld, C(0),
              out, block.keys);
-  if (!mask.data) return;
-  const bool* head = mask.data + block.b * mask.batch + block.h * mask.head;
+  if (!mask.data && s.soft_cap == 0) return;
+  const bool* head = mask.data ? mask.data + block.b * mask.batch + block.h * mask.head : nullptr;
+  const Lanes<C> cap(static_cast<C>(s.soft_cap));
   for (int64_t i = 0; i < block.rows; ++i) {
-    const bool* may = head + (block.begin + i) * mask.row;
     C* row = out + i * block.keys;
-    const int64_t n = visible(s, block, i);
+    const Span seen = visible(s, block, i);
+    if (s.soft_cap != 0)
+      for_lanes<C>(seen.end - seen.begin, [&](int64_t j, int64_t count) {
+        C* at = row + seen.begin + j;
+        store<C>(cap * tanh(load(at, count) / cap), at, count);
+      });
+    if (!head) continue;
+    const bool* may = head + (block.begin + i) * mask.row + block.first * mask.col;
     if (mask.col == 1)
-      for (int64_t j = 0; j < n; ++j) row[j] = may[j] ? row[j] : -std::numeric_limits<C>::infinity();
+      for (int64_t j = seen.begin; j < seen.end; ++j) row[j] = may[j] ? row[j] : -std::numeric_limits<C>::infinity();
     else
-      for (int64_t j = 0; j < n; ++j) row[j] = may[j * mask.col] ? row[j] : -std::numeric_limits<C>::infinity();
+      for (int64_t j = seen.begin; j < seen.end; ++j)
+        row[j] = may[j * mask.col] ? row[j] : -std::numeric_limits<C>::infinity();
   }
 }
 
@@ -128,16 +153,16 @@ void forward_block(const AttentionSize& s, const Queries& block, HeadRows<const 
                    HeadRows<const T> v, const AttentionMask& mask, HeadRows<T> o, C* lse) {
   const int64_t kv_head = block.h / (s.heads / s.kv_heads);
   const auto q_rows = read<Slot<0>>(q, block.b, block.h, block.begin, block.rows, s.head_dim);
-  const auto k_rows = read<Slot<1>>(k, block.b, kv_head, 0, block.keys, s.head_dim);
-  const auto v_rows = read<Slot<2>>(v, block.b, kv_head, 0, block.keys, s.value_dim);
+  const auto k_rows = read<Slot<1>>(k, block.b, kv_head, block.first, block.keys, s.head_dim);
+  const auto v_rows = read<Slot<2>>(v, block.b, kv_head, block.first, block.keys, s.value_dim);
   C* const p = scratch<C, Slot<3>>(block.rows * block.keys);
   scores(s, block, q_rows, k_rows, mask, p);
   C scale[block_rows];
   for (int64_t i = 0; i < block.rows; ++i) {
     C* row = p + i * block.keys;
-    const int64_t n = visible(s, block, i);
-    lse[i] = exponentials(n, row, scale[i]);
-    std::fill(row + n, row + block.keys, C(0));
+    const Span seen = visible(s, block, i);
+    lse[i] = exponentials(seen.end - seen.begin, row + seen.begin, scale[i]);
+    clear_unseen(block, seen, row);
   }
   const auto out = begin_write<Slot<4>>(o, block.b, block.h, block.begin, block.rows, s.value_dim);
   gemm_block(false, false, block.rows, s.value_dim, block.keys, C(1), p, block.keys, v_rows.data, v_rows.ld, C(0),
@@ -154,27 +179,42 @@ void forward_block(const AttentionSize& s, const Queries& block, HeadRows<const 
   finish_write(o, block.b, block.h, block.begin, block.rows, s.value_dim, out);
 }
 
-// p from scores and lse, and dp from ∂L/∂p to ∂L/∂(q kᵀ), row by row; both 0 where a row does not see.
+// p from scores and lse, and dp from ∂L/∂p to ∂L/∂(q kᵀ), row by row; both 0 where a row does not see. `slope`, used
+// with a cap only, takes the probabilities times the cap's derivative.
 template <class C>
-void probabilities_backward(const AttentionSize& s, const Queries& block, const C* lse, C* p, C* dp) {
+void probabilities_backward(const AttentionSize& s, const Queries& block, const C* lse, C* p, C* dp, C* slope) {
   constexpr C low = -std::numeric_limits<C>::infinity();
+  const Lanes<C> one(C(1)), per_cap(static_cast<C>(1 / s.soft_cap)), scale(static_cast<C>(s.scale));
   for (int64_t i = 0; i < block.rows; ++i) {
-    C *p_row = p + i * block.keys, *d_row = dp ? dp + i * block.keys : nullptr;
-    const int64_t n = lse[i] == low ? 0 : visible(s, block, i);
+    const Span seen = lse[i] == low ? Span{0, 0} : visible(s, block, i);
+    const int64_t n = seen.end - seen.begin, at = i * block.keys + seen.begin;
+    C *p_row = p + at, *d_row = dp ? dp + at : nullptr;
     const Lanes<C> shift(lse[i]);
     const double dot = sum_lanes<C>(n, [&](int64_t j, int64_t count) {
-      const Lanes<C> e = exp(load(p_row + j, count, low) - shift);
+      const Lanes<C> score = load(p_row + j, count, low), e = exp(score - shift);
       store<C>(e, p_row + j, count);
-      return d_row ? e * load(d_row + j, count) : e;
+      if (!d_row) return e;
+      if (slope) {  // a score of −inf is forbidden: its probability is 0
+        const Lanes<C> t = where(score == Lanes<C>(low), one, score * per_cap);
+        store<C>(e * (one - t * t), slope + at + j, count);
+      }
+      return e * load(d_row + j, count);
     });
-    std::fill(p_row + n, p_row + block.keys, C(0));
+    clear_unseen(block, seen, p + i * block.keys);
     if (!d_row) continue;
-    const Lanes<C> mean(static_cast<C>(dot)), scale(static_cast<C>(s.scale));
+    const Lanes<C> mean(static_cast<C>(dot));
+    const C* const factor = slope ? slope + at : p_row;
     for_lanes<C>(n, [&](int64_t j, int64_t count) {
-      store<C>(load(p_row + j, count) * (load(d_row + j, count) - mean) * scale, d_row + j, count);
+      store<C>(load(factor + j, count) * (load(d_row + j, count) - mean) * scale, d_row + j, count);
     });
-    std::fill(d_row + n, d_row + block.keys, C(0));
+    clear_unseen(block, seen, dp + i * block.keys);
   }
+}
+
+// All keys' rows from the block's first on.
+template <class C>
+Block<C> from(Block<C> rows, const Queries& block) {
+  return {rows.data + block.first * rows.ld, rows.ld};
 }
 
 template <class T, class C = compute_t<T>>
@@ -196,26 +236,33 @@ void backward_head(const AttentionSize& s, int64_t b, int64_t kv_head, HeadRows<
       const auto g_rows = read<Slot<7>>(g, b, h, block.begin, rows, s.value_dim);
       C* const p = scratch<C, Slot<3>>(rows * keys);
       C* const ds = needs_ds ? scratch<C, Slot<8>>(rows * keys) : nullptr;
-      scores(s, block, q_rows, k_rows, mask, p);
+      C* const slope = needs_ds && s.soft_cap != 0 ? scratch<C, Slot<9>>(rows * keys) : nullptr;
+      const auto k_seen = from(k_rows, block), v_seen = from(v_rows, block);
+      scores(s, block, q_rows, k_seen, mask, p);
       if (needs_ds)
-        gemm_block(false, true, rows, keys, s.value_dim, C(1), g_rows.data, g_rows.ld, v_rows.data, v_rows.ld, C(0), ds,
+        gemm_block(false, true, rows, keys, s.value_dim, C(1), g_rows.data, g_rows.ld, v_seen.data, v_seen.ld, C(0), ds,
                    keys);
-      probabilities_backward(s, block, lse + (b * s.heads + h) * s.q_len + block.begin, p, ds);
+      probabilities_backward(s, block, lse + (b * s.heads + h) * s.q_len + block.begin, p, ds, slope);
       if (dv.data)
-        gemm_block(true, false, keys, s.value_dim, rows, C(1), p, keys, g_rows.data, g_rows.ld, C(1), dv_rows.data,
-                   dv_rows.ld);
+        gemm_block(true, false, keys, s.value_dim, rows, C(1), p, keys, g_rows.data, g_rows.ld, C(1),
+                   from(dv_rows, block).data, dv_rows.ld);
       if (dk.data)
-        gemm_block(true, false, keys, s.head_dim, rows, C(1), ds, keys, q_rows.data, q_rows.ld, C(1), dk_rows.data,
-                   dk_rows.ld);
+        gemm_block(true, false, keys, s.head_dim, rows, C(1), ds, keys, q_rows.data, q_rows.ld, C(1),
+                   from(dk_rows, block).data, dk_rows.ld);
       if (dq.data) {
         const auto dq_rows = begin_write<Slot<4>>(dq, b, h, block.begin, rows, s.head_dim);
-        gemm_block(false, false, rows, s.head_dim, keys, C(1), ds, keys, k_rows.data, k_rows.ld, C(0), dq_rows.data,
+        gemm_block(false, false, rows, s.head_dim, keys, C(1), ds, keys, k_seen.data, k_seen.ld, C(0), dq_rows.data,
                    dq_rows.ld);
         finish_write(dq, b, h, block.begin, rows, s.head_dim, dq_rows);
       }
     }
   if (dk.data) finish_write(dk, b, kv_head, 0, s.kv_len, s.head_dim, dk_rows);
   if (dv.data) finish_write(dv, b, kv_head, 0, s.kv_len, s.value_dim, dv_rows);
+}
+
+// The most keys a block of queries sees.
+int64_t most_keys(const AttentionSize& s) {
+  return s.window > 0 ? std::min(s.kv_len, s.window + block_rows) : s.kv_len;
 }
 
 int64_t grain(int64_t macs) { return std::max<int64_t>(1, piece_macs / std::max<int64_t>(macs, 1)); }
@@ -226,7 +273,7 @@ template <class T>
 void attention_forward(const AttentionSize& s, HeadRows<const T> q, HeadRows<const T> k, HeadRows<const T> v,
                        const AttentionMask& mask, HeadRows<T> o, compute_t<T>* lse) {
   const int64_t blocks = (s.q_len + block_rows - 1) / block_rows;
-  const int64_t macs = std::min(block_rows, s.q_len) * s.kv_len * (s.head_dim + s.value_dim);
+  const int64_t macs = std::min(block_rows, s.q_len) * most_keys(s) * (s.head_dim + s.value_dim);
   parallel_for(s.batch * s.heads * blocks, grain(macs), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t head = i / blocks;
@@ -240,7 +287,7 @@ template <class T>
 void attention_backward(const AttentionSize& s, HeadRows<const T> q, HeadRows<const T> k, HeadRows<const T> v,
                         const AttentionMask& mask, const compute_t<T>* lse, HeadRows<const T> g, HeadRows<T> dq,
                         HeadRows<T> dk, HeadRows<T> dv) {
-  const int64_t macs = s.q_len * s.kv_len * (s.head_dim + s.value_dim) * 2;
+  const int64_t macs = s.q_len * most_keys(s) * (s.head_dim + s.value_dim) * 2;
   parallel_for(s.batch * s.kv_heads, grain(macs), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i)
       backward_head<T>(s, i / s.kv_heads, i % s.kv_heads, q, k, v, mask, lse, g, dq, dk, dv);
