@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <numbers>
+#include <utility>
 
 #include "../autograd/error.h"
 #include "../autograd/factory.h"
@@ -12,10 +13,13 @@
 namespace tapestry::init {
 namespace {
 
+thread_local bool skipping = false;
+
 /// t[i] = value(i) in row-major order; dtype and strides are t's.
 template <class F>
 void write(const char* name, const Tensor& t, F&& value) {
   if (!is_floating(t.dtype())) fail<DTypeError>("{}: needs a floating tensor, this one is {}", name, t.describe());
+  if (skipping) return;
   Tensor values = empty(t.shape(), t.dtype());
   dispatch(t.dtype(), [&]<class T> {
     T* to = values.mutable_data<T>();
@@ -109,5 +113,8 @@ void scale_(const Tensor& t, double factor) {
     write("scale_", t, [=](uint64_t i) { return static_cast<double>(convert<compute_t<T>>(from[i])) * factor; });
   });
 }
+
+Skip::Skip() : outer_(std::exchange(skipping, true)) {}
+Skip::~Skip() { skipping = outer_; }
 
 }  // namespace tapestry::init

@@ -33,4 +33,17 @@ double residual_scale(int64_t n_layers);
 /// t·factor in place.
 void scale_(const Tensor& t, double factor);
 
+/// While it lives, the initialisers called on this thread leave the memory as it is: for modules all of whose values are
+/// read from a file next.
+class Skip {
+ public:
+  Skip();
+  ~Skip();
+  Skip(const Skip&) = delete;
+  Skip& operator=(const Skip&) = delete;
+
+ private:
+  bool outer_;
+};
+
 }  // namespace tapestry::init

@@ -43,6 +43,8 @@ std::string listing(const std::vector<std::string>& names, const char* what) {
   return text + (names.size() > shown ? ", …)" : ")");
 }
 
+}  // namespace
+
 std::string describe(const LoadReport& r) {
   std::vector<std::string> parts;
   if (!r.missing.empty()) parts.push_back(listing(r.missing, "missing"));
@@ -61,8 +63,6 @@ std::string describe(const LoadReport& r) {
   for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
   return text;
 }
-
-}  // namespace
 
 StateDict state_dict(const Module& m) {
   StateDict dict;
@@ -89,6 +89,7 @@ LoadReport load_state_dict(Module& m, const StateDict& dict, LoadOptions options
     }
     if (from.dtype() != to.dtype())
       report.converted.push_back(fmt::format("{}: {} loaded as {}", name, name_of(from.dtype()), name_of(to.dtype())));
+    report.loaded.push_back(name);
     copies.emplace_back(to, from);
   }
   for (const auto& [name, from] : dict)

@@ -20,11 +20,15 @@ struct LoadOptions {
   bool strict = true;  ///< false: load what fits and report the rest
 };
 struct LoadReport {
+  std::vector<std::string> loaded;
   std::vector<std::string> missing;     ///< the module has them, the dict has not
   std::vector<std::string> unexpected;  ///< the dict has them, the module has not
   std::vector<std::string> mismatched;  ///< "name is [2, 3] f32, file has [3, 2] f32", other shapes and kinds of dtype
   std::vector<std::string> converted;   ///< loaded, but from another floating dtype
 };
+
+/// "2 missing (a, b), 1 unexpected (c, nearest a), …": the first three of each kind; empty if all fits.
+std::string describe(const LoadReport& report);
 
 /// Copies the values of `dict` into the members of m with the same path; floating dtypes are converted. Anything
 /// missing, unexpected or mismatched is one FormatError that names all of it, with the nearest name beside each

@@ -54,6 +54,9 @@ Fixture read_fixture(const std::string& name) {
   for (const json& c : json::parse(file.metadata.at("cases"))) f.cases.push_back(read_case(c, file.tensors));
   if (!is_model) return f;
   FixtureCase& c = f.cases.at(0);
+  json attrs = *c.attrs;
+  attrs["folder"] = std::string(TAPESTRY_GOLDEN_DIR) + "/" + name;
+  c.attrs = std::make_shared<json>(std::move(attrs));
   for (const auto& [weight, t] : read_safetensors(path_of(name + "/model")).tensors) {
     c.arguments.push_back("w/" + weight);
     c.tensors["w/" + weight] = t;

@@ -1,7 +1,8 @@
-// Golden ops of whole models: the Transformer under two foreign sets of names, its cache, and training steps.
+// Golden ops of whole models: the Transformer under foreign names, its cache, and training steps.
 // Next: golden_optimizer_ops.cpp.
 #include "../autograd/grad_mode.h"
-#include "../models/transformer/generate.h"
+#include "../models/transformer/hf/weight_map.h"
+#include "../nn/mapped_file.h"
 #include "../nn/state_dict.h"
 #include "../nn/visitor.h"
 #include "../optim/adamw.h"
@@ -56,31 +57,9 @@ Outputs to_seed(const Weights& w, int64_t n_layers, const std::string& prefix) {
   return s;
 }
 
-/// Our names for the weights of the course's model.
-Weights from_course(const Args& a, int64_t n_layers) {
-  Weights w{{"token_embedding.weight", a["token_embeddings.weight"]},
-            {"norm.weight", a["ln_final.weight"]},
-            {"lm_head.weight", a["lm_head.weight"]}};
-  constexpr std::pair<const char*, const char*> names[] = {{"attention_norm", "ln1"},
-                                                           {"feed_forward_norm", "ln2"},
-                                                           {"attention.q_proj", "attn.q_proj"},
-                                                           {"attention.k_proj", "attn.k_proj"},
-                                                           {"attention.v_proj", "attn.v_proj"},
-                                                           {"attention.o_proj", "attn.output_proj"},
-                                                           {"feed_forward.gate_proj", "ffn.w1"},
-                                                           {"feed_forward.up_proj", "ffn.w3"},
-                                                           {"feed_forward.down_proj", "ffn.w2"}};
-  for (int64_t i = 0; i < n_layers; ++i) {
-    const std::string layer = "layers." + std::to_string(i) + ".";
-    for (const auto& [ours, theirs] : names) w[layer + ours + ".weight"] = a[layer + theirs + ".weight"];
-  }
-  return w;
-}
-
 int64_t count_layers(const Args& a, const std::string& first_of_layer) {
   int64_t n = 0;
-  while (a.has("blocks." + std::to_string(n) + first_of_layer) || a.has("layers." + std::to_string(n) + first_of_layer))
-    ++n;
+  while (a.has("blocks." + std::to_string(n) + first_of_layer)) ++n;
   return n;
 }
 
@@ -137,34 +116,49 @@ Outputs cached(const Args& a) {
   return out;
 }
 
+/// The model of a published folder, its parameters made from the weights under the file's names.
+Transformer published(const Args& a) {
+  const std::string path = a.text("folder", "") + "/config.json";
+  const MappedFile file(path);
+  const hf::ReadConfig read = hf::read_config(path, file.bytes());
+  Transformer model(read.config);
+  const hf::WeightMap map(*read.family, model);
+  Weights weights;
+  for (const std::string& name : map.parameters())
+    weights[name] = map.parameter(name, [&](const std::string& stored) { return a[stored]; });
+  model.eval();  // some configs have dropout
+  return bound(std::move(model), weights);
+}
+
+/// The likeliest tokens after the first `prompt` ones of each row: with a cache, which reads the prompt in pieces of
+/// `chunk`, or without (0).
+Tensor greedy(const Transformer& model, const Args& a, int64_t prompt, int64_t tokens, int64_t chunk) {
+  const NoGrad plain;
+  KeyValueCache cache(model.config, {.rows = a["input_ids"].size(0), .dtype = a.dtype});
+  Tensor ids = slice(a["input_ids"], 1, 0, prompt);
+  for (int64_t i = 0; i < tokens; ++i) {
+    Tensor logits;
+    if (chunk == 0) logits = model(ids, TransformerArgs{.last_only = true});
+    while (chunk != 0 && cache.size() < ids.size(1)) {
+      const Tensor next = slice(ids, 1, cache.size(), std::min(cache.size() + chunk, ids.size(1)));
+      logits = model(next, TransformerArgs{.cache = &cache, .last_only = true});
+    }
+    ids = cat({ids, argmax(select(logits, 1, -1), -1, true)}, 1);
+  }
+  return ids;
+}
+
 Outputs causal_lm(const Args& a) {
-  const int64_t n_layers = count_layers(a, ".ln1.weight"), length = a["input_ids"].size(1);
-  const Weights weights = from_course(a, n_layers);
-  const TransformerConfig config = config_of(weights, n_layers, 4, 16, 10000, 1e-5);
-  const Transformer model = bound(Transformer(config), weights);
+  const Transformer model = published(a);
   const Tensor& ids = a["input_ids"];
+  const int64_t length = ids.size(1), prompt = a.integer("prompt_len", 0), tokens = a.integer("new_tokens", 0);
   const Tensor logits = model(ids);
   const Tensor loss = cross_entropy(slice(logits, 1, 0, length - 1), slice(a["labels"], 1, 1, length));
-  const int64_t prompt = a.integer("prompt_len", 0), tokens = a.integer("new_tokens", 0);
-  Tensor greedy = slice(ids, 1, 0, prompt);
-  for (int64_t i = 0; i < tokens; ++i) {
-    const Tensor last = select(model(greedy), 1, -1);
-    greedy = cat({greedy, argmax(last, -1, true)}, 1);
-  }
-  if (a.dtype == DType::f32) {  // the program's own way of writing, with a cache, gives the same
-    Tensors rows;
-    for (int64_t row = 0; row < ids.size(0); ++row) {
-      std::vector<int32_t> text;
-      for (const auto id : slice(select(ids, 0, row), 0, 0, prompt).to_vector<int64_t>())
-        text.push_back(static_cast<int32_t>(id));
-      std::vector<int32_t> written = text;
-      generate(model, text, {.max_tokens = tokens, .sampler = {.temperature = 0}},
-               [&](int32_t id) { written.push_back(id); });
-      rows.push_back(from(std::vector<int64_t>(written.begin(), written.end())));
-    }
-    greedy = stack(std::span<const Tensor>(rows.data(), rows.size()));
-  }
-  return {{"logits", logits}, {"loss", loss}, {"greedy_ids", greedy}};
+  const Tensor written = greedy(model, a, prompt, tokens, 0);
+  for (const int64_t chunk : {prompt, int64_t{3}, int64_t{1}})
+    if (!all(equal(greedy(model, a, prompt, tokens, chunk), written)).item<bool>())
+      throw FormatError("with a cache filled " + std::to_string(chunk) + " at a time, other tokens are the likeliest");
+  return {{"logits", logits}, {"loss", loss}, {"greedy_ids", written}};
 }
 
 Outputs train(const Args& a) {
