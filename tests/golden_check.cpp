@@ -22,8 +22,8 @@ std::string key_of(const FixtureCase& c) {
 }
 
 const Op* find_op(const std::string& fixture, const std::string& key) {
-  const std::span<const Op> families[] = {pointwise_ops(), shape_ops(), layer_ops(),    attention_ops(),
-                                          recurrent_ops(), model_ops(), optimizer_ops()};
+  const std::span<const Op> families[] = {pointwise_ops(), shape_ops(),     layer_ops(), attention_ops(),
+                                          block_ops(),     recurrent_ops(), model_ops(), optimizer_ops()};
   for (const std::string& name : {fixture + ":" + key, key})
     for (const std::span<const Op> family : families)
       for (const Op& op : family)

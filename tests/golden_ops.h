@@ -61,10 +61,13 @@ std::span<const Op> pointwise_ops();
 std::span<const Op> shape_ops();
 std::span<const Op> layer_ops();
 std::span<const Op> attention_ops();
+std::span<const Op> block_ops();
 std::span<const Op> recurrent_ops();
 std::span<const Op> model_ops();
 std::span<const Op> optimizer_ops();
 
+/// The weights and biases of multi-head attention, from one matrix of q, k and v rows or from four.
+std::map<std::string, Tensor> attention_projections(const Args& a);
 /// Makes every parameter of m the tensor of its path in `values`, whose history it keeps: gradients flow into what the
 /// value was made from. FormatError unless the names are the same.
 void set_parameters(Module& m, std::map<std::string, Tensor> values);

@@ -37,9 +37,9 @@ TEST_SUITE("golden_nn") {
   }
 
   TEST_CASE("attention") {
-    constexpr std::string_view fixtures[] = {"nn/rope_adjacent", "nn/rope_half", "nn/rope_relative",
-                                             "nn/sdpa",          "nn/gqa_mqa",   "nn/mha",
-                                             "nn/blocks",        "cs336/sdpa",   "cs336/rope"};
+    constexpr std::string_view fixtures[] = {
+        "nn/rope_adjacent", "nn/rope_half", "nn/rope_relative",          "nn/sdpa", "nn/gqa_mqa", "nn/mha",
+        "nn/blocks",        "nn/qk_norm",   "nn/rope_layout_conversion", "nn/lora", "cs336/sdpa", "cs336/rope"};
     constexpr Skip skips[] = {{"nn/sdpa:c6", "attention with a soft cap"}};
     constexpr Policy policies[] = {{"nn/sdpa:c5", "out/y", blind_query_is_zero},
                                    {"nn/sdpa:c5", "grad/in/v", values_of_seeing_queries}};

@@ -43,7 +43,7 @@ bool same_bits(const Tensor& a, const Tensor& b) {
 }
 
 // Sanitizers keep freed memory on purpose.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef TAPESTRY_SANITIZED
 constexpr bool memory_is_real = false;
 #else
 constexpr bool memory_is_real = true;
