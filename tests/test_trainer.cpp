@@ -130,15 +130,15 @@ TEST_SUITE("trainer") {
 
   TEST_CASE("every token of a step weighs the same: losses 1 and 2, 3, 6 in two micro-batches are 3") {
     const TableModel model(table_of({1, 2, 3, 6}));
-    const LogitsFn logits = [&](const Tensor& tokens) { return model(tokens); };
+    const LossFn summed = summed_cross_entropy([&](const Tensor& tokens) { return model(tokens); });
     const std::vector<TokenBatch> parts = {batch_of({0}, {0}), batch_of({1, 2, 3}, {0, 0, 0})};
-    const TokenLoss loss = accumulate_gradients(logits, parts);
+    const TokenLoss loss = accumulate_gradients(summed, parts);
     CHECK(loss.tokens == 4);
     CHECK(loss.mean() == doctest::Approx(3.0).epsilon(1e-12));
     const std::vector<double> in_parts = model.table.grad().to_vector<double>();
     model.table.clear_grad();
     const std::vector<TokenBatch> whole = {batch_of({0, 1, 2, 3}, {0, 0, 0, 0})};
-    CHECK(accumulate_gradients(logits, whole).mean() == doctest::Approx(3.0).epsilon(1e-12));
+    CHECK(accumulate_gradients(summed, whole).mean() == doctest::Approx(3.0).epsilon(1e-12));
     const std::vector<double> at_once = model.table.grad().to_vector<double>();
     for (size_t i = 0; i < at_once.size(); ++i) CHECK(in_parts[i] == doctest::Approx(at_once[i]).epsilon(1e-12));
     CHECK(at_once[0] == doctest::Approx((std::exp(-1.0) - 1) / 4).epsilon(1e-12));  // (softmax − 1)/tokens
@@ -146,13 +146,13 @@ TEST_SUITE("trainer") {
 
   TEST_CASE("ignored targets count for nothing, and a step without targets changes nothing") {
     const TableModel model(table_of({1, 2}));
-    const LogitsFn logits = [&](const Tensor& tokens) { return model(tokens); };
+    const LossFn summed = summed_cross_entropy([&](const Tensor& tokens) { return model(tokens); });
     const std::vector<TokenBatch> none = {batch_of({0, 1}, {ignored_target, ignored_target})};
-    CHECK(accumulate_gradients(logits, none).tokens == 0);
-    CHECK(accumulate_gradients(logits, none).mean() == 0);
+    CHECK(accumulate_gradients(summed, none).tokens == 0);
+    CHECK(accumulate_gradients(summed, none).mean() == 0);
     CHECK_FALSE(model.table.grad().defined());
     const std::vector<TokenBatch> some = {none[0], batch_of({0, 1}, {0, ignored_target})};
-    const TokenLoss loss = accumulate_gradients(logits, some);
+    const TokenLoss loss = accumulate_gradients(summed, some);
     CHECK(loss.tokens == 1);
     CHECK(loss.mean() == doctest::Approx(1.0));
     CHECK(model.table.grad().to_vector<double>()[2] == 0);
@@ -171,7 +171,7 @@ TEST_SUITE("trainer") {
       int64_t first = 0;
       for (const int64_t n : rows) batches.push_back(order.batch(0, n, first)), first += n;
       zero_grad(*model.module);
-      accumulate_gradients(model.logits, batches);
+      accumulate_gradients(model.training_loss, batches);
       std::vector<Tensor> grads;
       for (const auto& [name, p] : named_parameters(*model.module)) grads.push_back(p.grad());
       return grads;
@@ -187,7 +187,7 @@ TEST_SUITE("trainer") {
   TEST_CASE("evaluation is the mean over every held-out token, or over windows spread over the part") {
     const std::vector<int32_t> tokens = {0, 1, 2, 3, 0, 1, 2, 3, 1, 2, 3};
     const TableModel model(from(std::vector<double>{1, 0, 2, 0, 0, 3, 1, -1, 0, 0, -2, 1, 5, 1, 2, 3}, {4, 4}));
-    const LogitsFn logits = [&](const Tensor& ids) { return model(ids); };
+    const LossFn summed = summed_cross_entropy([&](const Tensor& ids) { return model(ids); });
     double sum = 0;
     for (size_t i = 1; i < tokens.size(); ++i) {
       const std::vector<double> row = select(model.table.detach(), 0, tokens[i - 1]).to_vector<double>();
@@ -195,12 +195,12 @@ TEST_SUITE("trainer") {
       for (const double x : row) z += std::exp(x);
       sum += std::log(z) - row[static_cast<size_t>(tokens[i])];
     }
-    const TokenLoss loss = evaluate(logits, EvalWindows(tokens, 4));  // the last window is short
+    const TokenLoss loss = evaluate(summed, EvalWindows(tokens, 4));  // the last window is short
     CHECK(loss.tokens == 10);
     CHECK(loss.mean() == doctest::Approx(sum / 10).epsilon(1e-12));
     CHECK(loss.perplexity() == doctest::Approx(std::exp(sum / 10)).epsilon(1e-12));
     const std::vector<int32_t> many(20000, 1);
-    CHECK(evaluate(logits, EvalWindows(many, 4), 600).tokens == 2 * 2048);
+    CHECK(evaluate(summed, EvalWindows(many, 4), 600).tokens == 2 * 2048);
     CHECK_FALSE(model.table.grad().defined());
   }
 
@@ -271,7 +271,8 @@ TEST_SUITE("trainer") {
     const int64_t v = text.tokenizer().vocab_size();
     const auto table = std::make_shared<TableModel>(zeros({v, v}));
     double factor = 1;
-    const LanguageModel model{table, [&](const Tensor& tokens) { return (*table)(tokens)*factor; }};
+    const LossFn summed = summed_cross_entropy([&](const Tensor& tokens) { return (*table)(tokens)*factor; });
+    const LanguageModel model{table, summed, summed};
     Trainer trainer(c, text, model, ConstantRate{.lr = 0.1});
     CHECK_FALSE(trainer.step().skipped);
     const std::vector<float> before = table->table.to_vector();

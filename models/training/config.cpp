@@ -30,6 +30,9 @@ void each_field(Config& c, F&& f) {
   f("beta2", c.beta2);
   f("eps", c.eps);
   f("weight_decay", c.weight_decay);
+  f("label_smoothing", c.label_smoothing);
+  f("z_loss", c.z_loss);
+  f("balance_loss", c.balance_loss);
   f("clip", c.clip);
   f("eval_interval", c.eval_interval);
   f("eval_windows", c.eval_windows);
@@ -89,6 +92,9 @@ void TrainConfig::validate() const {
   fraction("beta2", beta2);
   not_negative("eps", eps);
   not_negative("weight_decay", weight_decay);
+  fraction("label_smoothing", label_smoothing);
+  not_negative("z_loss", z_loss);
+  not_negative("balance_loss", balance_loss);
   not_negative("clip", clip);
   at_least("eval_interval", eval_interval, 1);
   at_least("eval_windows", eval_windows, 0);

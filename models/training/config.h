@@ -24,6 +24,9 @@ struct TrainConfig {
   int64_t warmup = 100;     ///< steps of linear warm-up
   double beta1 = 0.9, beta2 = 0.99, eps = 1e-8;  ///< AdamW
   double weight_decay = 0.1;                     ///< of tensors of rank 2 and more; gains and biases do not decay
+  double label_smoothing = 0;                    ///< share of every target spread over all tokens
+  double z_loss = 0;                             ///< times the squared log-sum-exp of the logits; 1e-4 where it is used
+  double balance_loss = 0.01;                    ///< times the experts' balance, where there are experts
   double clip = 1.0;                             ///< largest norm of the gradient; 0 leaves it alone
   int64_t eval_interval = 250;                   ///< steps from one evaluation (and checkpoint) to the next
   int64_t eval_windows =

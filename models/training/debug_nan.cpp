@@ -77,13 +77,13 @@ void find_origin(NanReport& report, const Module& model, const std::function<Tok
 
 }  // namespace
 
-NanReport debug_nan(Module& model, const LogitsFn& logits, std::span<const TokenBatch> micro_batches,
+NanReport debug_nan(Module& model, const LossFn& summed_loss, std::span<const TokenBatch> micro_batches,
                     uint64_t random_step) {
   const KeptRandom random;
   const auto step = [&] {
     zero_grad(model);
     set_random_step(random_step);
-    return accumulate_gradients(logits, micro_batches);
+    return accumulate_gradients(summed_loss, micro_batches);
   };
   NanReport report;
   find_origin(report, model, step);

@@ -21,7 +21,7 @@ struct NanReport {
 
 /// Runs the step `random_step` on these batches with the model's weights twice more: watched by AnomalyMode, and with parameters and buffers converted to f64,
 /// which are put back afterwards. Leaves the gradients cleared and everything else as it was.
-NanReport debug_nan(Module& model, const LogitsFn& logits, std::span<const TokenBatch> micro_batches,
+NanReport debug_nan(Module& model, const LossFn& summed_loss, std::span<const TokenBatch> micro_batches,
                     uint64_t random_step);
 
 }  // namespace tapestry

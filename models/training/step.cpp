@@ -13,9 +13,8 @@ namespace {
 
 Tensor as_tensor(const std::vector<int64_t>& ids, const TokenBatch& b) { return from(ids, {b.rows, b.context}); }
 
-Tensor summed_loss(const LogitsFn& logits, const TokenBatch& b) {
-  return cross_entropy(logits(as_tensor(b.inputs, b)), as_tensor(b.targets, b),
-                       {.ignore_index = ignored_target, .reduction = Reduction::sum});
+Tensor loss_of(const LossFn& summed_loss, const TokenBatch& b) {
+  return summed_loss(as_tensor(b.inputs, b), as_tensor(b.targets, b));
 }
 
 int64_t count_targets(const TokenBatch& b) {
@@ -24,21 +23,27 @@ int64_t count_targets(const TokenBatch& b) {
 
 }  // namespace
 
+LossFn summed_cross_entropy(std::function<Tensor(const Tensor& tokens)> logits) {
+  return [logits = std::move(logits)](const Tensor& tokens, const Tensor& targets) {
+    return cross_entropy(logits(tokens), targets, {.ignore_index = ignored_target, .reduction = Reduction::sum});
+  };
+}
+
 double TokenLoss::perplexity() const { return std::exp(mean()); }
 
-TokenLoss accumulate_gradients(const LogitsFn& logits, std::span<const TokenBatch> micro_batches) {
+TokenLoss accumulate_gradients(const LossFn& summed_loss, std::span<const TokenBatch> micro_batches) {
   TokenLoss total;
   for (const TokenBatch& b : micro_batches) total.tokens += count_targets(b);
   for (const TokenBatch& b : micro_batches) {
     if (count_targets(b) == 0) continue;
-    const Tensor loss = summed_loss(logits, b);
+    const Tensor loss = loss_of(summed_loss, b);
     loss.backward(scalar(1 / static_cast<double>(total.tokens), loss.dtype()));
     total.sum += loss.item();
   }
   return total;
 }
 
-TokenLoss evaluate(const LogitsFn& logits, const EvalWindows& windows, int64_t max_windows) {
+TokenLoss evaluate(const LossFn& summed_loss, const EvalWindows& windows, int64_t max_windows) {
   const NoGrad no_grad;
   // Rows of one forward pass: enough to fill the cores, few enough for small memory.
   const int64_t rows = std::max<int64_t>(1, 2048 / windows.batch(0, 1).context);
@@ -47,7 +52,7 @@ TokenLoss evaluate(const LogitsFn& logits, const EvalWindows& windows, int64_t m
   TokenLoss total;
   const auto add = [&](int64_t first) {
     const TokenBatch b = windows.batch(first, rows);
-    total.sum += summed_loss(logits, b).item();
+    total.sum += loss_of(summed_loss, b).item();
     total.tokens += count_targets(b);
     return b.rows;
   };

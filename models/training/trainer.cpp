@@ -46,7 +46,16 @@ TrainConfig completed(TrainConfig config, const Tokenizer& tokenizer) {
 
 LanguageModel make_transformer(const TrainConfig& config) {
   manual_seed(static_cast<uint64_t>(config.seed));
-  return language_model(std::make_shared<Transformer>(config.model));
+  const auto model = std::make_shared<Transformer>(config.model);
+  const auto loss = [raw = model.get()](const LanguageModelLossOptions& options) {
+    return [raw, options](const Tensor& tokens, const Tensor& targets) { return raw->loss(tokens, targets, options); };
+  };
+  const LanguageModelLossOptions plain{.ignore_index = ignored_target, .reduction = Reduction::sum};
+  LanguageModelLossOptions trained = plain;
+  trained.label_smoothing = config.label_smoothing;
+  trained.z_loss = config.z_loss;
+  trained.balance_loss = config.balance_loss;
+  return {model, loss(trained), loss(plain)};
 }
 
 Trainer::Trainer(TrainConfig config, const TrainingText& text)
@@ -79,7 +88,7 @@ StepReport Trainer::step() {
   const std::vector<TokenBatch> batches = micro_batches(state_.step);
   data.stop();
   const Stopwatch time(state_.seconds.steps);
-  const TokenLoss loss = accumulate_gradients(model_.logits, batches);
+  const TokenLoss loss = accumulate_gradients(model_.training_loss, batches);
   StepReport report{.step = state_.step + 1,
                     .loss = loss.mean(),
                     .grad_norm = grad_norm(optimizer_.parameters()),
@@ -109,14 +118,14 @@ StepReport Trainer::step() {
 }
 
 NanReport Trainer::debug_last_step() {
-  return debug_nan(model(), model_.logits, micro_batches(state_.step - 1), static_cast<uint64_t>(state_.step));
+  return debug_nan(model(), model_.training_loss, micro_batches(state_.step - 1), static_cast<uint64_t>(state_.step));
 }
 
 TokenLoss Trainer::evaluate(bool whole) {
   const Stopwatch time(state_.seconds.evaluation);
   const bool training = model().is_training();
   model().eval();
-  const TokenLoss loss = tapestry::evaluate(model_.logits, held_out_, whole ? 0 : config_.eval_windows);
+  const TokenLoss loss = tapestry::evaluate(model_.held_out_loss, held_out_, whole ? 0 : config_.eval_windows);
   model().train(training);
   return loss;
 }

@@ -17,10 +17,10 @@
 
 namespace tapestry {
 
-/// A model to be trained: its members, and its logits.
+/// A model to be trained: its members, what its steps descend, and what it is judged by.
 struct LanguageModel {
   std::shared_ptr<Module> module;
-  LogitsFn logits;
+  LossFn training_loss, held_out_loss;
 };
 
 /// The model of config.model with the weights of config.seed.
@@ -28,7 +28,8 @@ LanguageModel make_transformer(const TrainConfig& config);
 /// Any other model whose call maps tokens to logits.
 template <class M>
 LanguageModel language_model(std::shared_ptr<M> model) {
-  return {model, [raw = model.get()](const Tensor& tokens) { return (*raw)(tokens); }};
+  const LossFn loss = summed_cross_entropy([raw = model.get()](const Tensor& tokens) { return (*raw)(tokens); });
+  return {model, loss, loss};
 }
 
 /// What a step did.
