@@ -46,8 +46,7 @@ TokenBatch small_batch() { return {.rows = 1, .context = 3, .inputs = {0, 1, 2},
 
 NanReport debugged(Steep& model) {
   const TokenBatch batch[] = {small_batch()};
-  return debug_nan(
-      model, [&](const Tensor& tokens) { return model(tokens); }, batch, 5);
+  return debug_nan(model, summed_cross_entropy([&](const Tensor& tokens) { return model(tokens); }), batch, 5);
 }
 
 }  // namespace

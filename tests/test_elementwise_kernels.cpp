@@ -82,11 +82,11 @@ void check_glu(Gate gate, int64_t rows, int64_t d) {
   auto x = values<T>(rows * 2 * d, 1);  // gate and up side by side, as one projection leaves them
   for (T& v : x) v = convert<T>(4 * to_double(v));
   const auto g = values<T>(rows * d, 2);
-  const int64_t up = rows > 0 ? d : 0;  // nothing is at no address, not beside it
-  const Rows<const T> a{x.data(), 2 * d}, b{x.data() + up, 2 * d};
+  const int64_t second = rows > 0 ? d : 0;  // nothing is at no address, not beside it
+  const Rows<const T> a{x.data(), 2 * d}, b{x.data() + second, 2 * d};
   std::vector<T> y(g.size()), dx(x.size());
   glu_forward<T>(gate, rows, d, a, b, {y.data(), d});
-  glu_backward<T>(gate, rows, d, a, b, {g.data(), d}, {dx.data(), 2 * d}, {dx.data() + up, 2 * d});
+  glu_backward<T>(gate, rows, d, a, b, {g.data(), d}, {dx.data(), 2 * d}, {dx.data() + second, 2 * d});
   Doubles expected_y, expected_dx(x.size());
   for (int64_t i = 0; i < rows; ++i)
     for (int64_t j = 0; j < d; ++j) {

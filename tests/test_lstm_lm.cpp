@@ -44,7 +44,8 @@ TEST_SUITE("lstm_lm") {
     const Tensor x = from(batch.inputs, {2, 3}), y = from(batch.targets, {2, 3});
     const Tensor loss = model.loss(x, y);
     CHECK(distance(loss, cross_entropy(model(x), y)) == 0);
-    const TokenLoss step = accumulate_gradients([&](const Tensor& t) { return model(t); }, std::span(&batch, 1));
+    const TokenLoss step =
+        accumulate_gradients(summed_cross_entropy([&](const Tensor& t) { return model(t); }), std::span(&batch, 1));
     CHECK(step.tokens == 6);
     CHECK(step.mean() == doctest::Approx(loss.item()).epsilon(1e-5));
     for (const auto& named : named_parameters(model)) CHECK(named.second.grad().defined());

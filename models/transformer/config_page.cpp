@@ -18,8 +18,9 @@ TransformerConfig with_fields(const TransformerConfig& config, std::string_view 
 }
 
 std::vector<std::string> field_names(std::string_view json_object) {
+  const auto object = parse_strict_json("config", json_object);
   std::vector<std::string> names;
-  for (const auto& [name, value] : parse_strict_json("config", json_object).items()) names.push_back(name);
+  for (const auto& [name, value] : object.items()) names.push_back(name);
   return names;
 }
 
