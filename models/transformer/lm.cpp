@@ -77,18 +77,29 @@ Tensor Transformer::forward(const Tensor& tokens, const TransformerArgs& args) c
   return args.head ? logits(x) : x;  // (B, T, V)
 }
 
+Tensor Transformer::cross_entropy_of(const Tensor& hidden, const Tensor& targets,
+                                     const LanguageModelLossOptions& o) const {
+  if (lm_head && lm_head->adapter)  // its product is no weight
+    return cross_entropy(logits(hidden), targets,
+                         {.ignore_index = o.ignore_index,
+                          .reduction = o.reduction,
+                          .label_smoothing = o.label_smoothing,
+                          .z_loss = o.z_loss});
+  const Tensor head = lm_head ? lm_head->weight : token_embedding.weight, bias = lm_head ? lm_head->bias : Parameter{};
+  return linear_cross_entropy(hidden, head, bias, targets,
+                              {.ignore_index = o.ignore_index,
+                               .reduction = o.reduction,
+                               .label_smoothing = o.label_smoothing,
+                               .z_loss = o.z_loss,
+                               .soft_cap = config.final_soft_cap});
+}
+
 Tensor Transformer::loss(const Tensor& tokens, const Tensor& targets, const LanguageModelLossOptions& o) const {
   BalanceLoss balance;
   const Tensor hidden = (*this)(
       tokens,
       TransformerArgs{.mask = o.mask, .head = false, .balance = o.balance_loss > 0 ? &balance : nullptr});  // (B, T, D)
-  const Tensor head = lm_head ? lm_head->weight : token_embedding.weight, bias = lm_head ? lm_head->bias : Parameter{};
-  Tensor loss = linear_cross_entropy(hidden, head, bias, targets,
-                                     {.ignore_index = o.ignore_index,
-                                      .reduction = o.reduction,
-                                      .label_smoothing = o.label_smoothing,
-                                      .z_loss = o.z_loss,
-                                      .soft_cap = config.final_soft_cap});
+  Tensor loss = cross_entropy_of(hidden, targets, o);
   const Tensor unbalanced = balance.mean();
   if (!unbalanced.defined()) return loss;
   double kept = 1;

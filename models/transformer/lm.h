@@ -45,7 +45,7 @@ struct Transformer : Layer<Transformer> {
   /// with those in the cache, are more than max_seq_len.
   [[nodiscard]] Tensor forward(const Tensor& tokens, const TransformerArgs& args = {}) const;
   /// Cross-entropy of the logits against targets i64 (B, T), in nats, without holding the logits
-  /// (linear_cross_entropy).
+  /// (linear_cross_entropy) unless the head has an adapter.
   [[nodiscard]] Tensor loss(const Tensor& tokens, const Tensor& targets,
                             const LanguageModelLossOptions& options = {}) const;
   void visit(Visitor& v) override;
@@ -53,6 +53,8 @@ struct Transformer : Layer<Transformer> {
  private:
   [[nodiscard]] Tensor embed(const Tensor& tokens, const Tensor& positions) const;
   [[nodiscard]] Tensor logits(const Tensor& hidden) const;
+  [[nodiscard]] Tensor cross_entropy_of(const Tensor& hidden, const Tensor& targets,
+                                        const LanguageModelLossOptions& o) const;
 };
 
 /// Mask for sequences that hold several documents: documents i64 (B, T) to bool (B, T, T), true where query and key are
