@@ -20,7 +20,7 @@ constexpr Text positions[] = {"{}", R"({"positions": "learned"})", R"({"position
                               R"({"positions": "none"})"};
 constexpr Text rope_layout[] = {"{}", R"({"rope_layout": "half"})"};
 constexpr Text rope_theta[] = {"{}", R"({"rope_theta": 50.0})"};
-constexpr Text rope_local_theta[] = {"{}", R"({"rope_local_theta": 20.0})"};
+constexpr Text rope_local_theta[] = {"{}", R"({"rope_local_theta": 20.0, "window": 3})"};
 constexpr Text rotary_fraction[] = {"{}", R"({"rotary_fraction": 0.5})"};
 constexpr Text rope_scaling[] = {
     "{}",
