@@ -25,7 +25,9 @@ bool ends_with_any(std::string_view text, std::initializer_list<std::string_view
 
 WeightMap::WeightMap(const Family& family, const Transformer& model) : family_(family), config_(model.config) {
   const int64_t q = config_.n_heads * config_.head_width(), kv = config_.n_kv_heads * config_.head_width();
-  for (const auto& [name, value] : named_parameters(model)) {
+  for (const auto& named : named_parameters(model)) {
+    const std::string& name = named.first;
+    const Tensor& value = named.second;
     const size_t dot = name.rfind('.');
     const std::string module = name.substr(0, dot), leaf = name.substr(dot);
     if (ends_with_any(module, {".lora_A", ".lora_B"})) continue;
