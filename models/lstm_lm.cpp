@@ -68,17 +68,12 @@ std::vector<float> LstmReader::read(std::span<const int32_t> tokens) {
 
 void generate(const LstmLm& model, std::span<const int32_t> prompt, const GenerateOptions& options,
               const std::function<void(int32_t id)>& emit) {
-  if (options.max_tokens < 0)
-    fail<ValueError>("generate: max_tokens is {}; it must not be negative", options.max_tokens);
-  validate(options.sampler);
-  const Ticket ticket{.key = options.seed, .stream = hash_name("generate")};
+  Writer writer(options, options.seed, prompt);
   LstmReader reader(model);
   std::vector<int32_t> next(prompt.begin(), prompt.end());
-  for (int64_t i = 0; i < options.max_tokens; ++i) {
-    const std::vector<float> logits = reader.read(next);
-    const auto words = ticket.block(static_cast<uint64_t>(i));
-    next = {sample(logits, options.sampler, uniform_f64(words[0], words[1]))};
-    emit(next[0]);
+  while (!writer.done()) {
+    const std::optional<int32_t> id = writer.draw(reader.read(next));
+    if (id) emit(*id), next = {*id};
   }
 }
 

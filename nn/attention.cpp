@@ -91,9 +91,12 @@ Tensor MultiHeadAttention::forward(const Tensor& x, const AttentionArgs& args) c
   if (args.store != nullptr) {
     const StoredKeys stored = args.store->extend(k, v);
     k = stored.keys, v = stored.values;
-    if (stored.mask.defined()) {
+    if (mask.defined()) {
+      mask = args.store->mask_columns(mask);
       if (mask.dim() == 3) mask = unsqueeze(mask, 1);  // (B, T, Tk) beside (B, 1, 1, Tk)
-      mask = mask.defined() ? logical_and(mask, stored.mask) : stored.mask;
+      if (stored.mask.defined()) mask = logical_and(mask, stored.mask);
+    } else {
+      mask = stored.mask;
     }
   }
   const Tensor y = scaled_dot_product_attention(q, k, v,

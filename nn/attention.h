@@ -48,6 +48,8 @@ class KeyValueStore {
   /// Takes the new keys and values (B, Hkv, T, Dh), returns all so far. They are in order of time unless T = 1, whose
   /// query sees them all.
   virtual StoredKeys extend(const Tensor& keys, const Tensor& values) = 0;
+  /// The columns of a mask (…, tokens so far) that stand for the keys last returned.
+  [[nodiscard]] virtual Tensor mask_columns(const Tensor& mask) const { return mask; }
 };
 
 struct AttentionArgs {

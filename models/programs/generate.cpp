@@ -1,48 +1,82 @@
 // `tapestry generate`: a trained model writes on.
-// Next: sample_text.cpp.
+// Next: text_options.cpp.
+#include <fmt/core.h>
+
+#include <map>
 #include <memory>
 
-#include "program.h"
-#include "sample_text.h"
+#include "../../autograd/error.h"
+#include "text_options.h"
 
 namespace tapestry::programs {
 namespace {
 
 struct Options {
-  std::string model, prompt;
-  GenerateOptions generate{.max_tokens = 500, .sampler = {.temperature = default_temperature}, .seed = 1};
+  TextOptions text;
+  std::vector<std::string> prompts;
+  bool special = false;
+  int64_t log_probabilities = 0;
+  WhenFull when_full = WhenFull::slide;
 };
+
+std::vector<int32_t> tokens_of(const Tokenizer& tokenizer, const std::string& prompt, bool special) {
+  if (prompt.empty()) return start_tokens(tokenizer);
+  return tokenizer.encode(prompt, {.parse_special = special, .add_special = true});
+}
+
+/// A line a token: its log-probability, and the likeliest ones at its place with theirs.
+void print_log_probabilities(const Tokenizer& tokenizer, const Generation& g) {
+  const auto text = [&](int32_t id) { return fmt::format("{} {:?}", id, tokenizer.decode({&id, 1})); };
+  for (size_t i = 0; i < g.ids.size(); ++i) {
+    fmt::print(stderr, "{:9.4f}  {}  |", g.log_probabilities[i], text(g.ids[i]));
+    for (const LogProbability& p : g.top[i]) fmt::print(stderr, "  {:.4f} {}", p.value, text(p.id));
+    fmt::print(stderr, "\n");
+  }
+}
+
+void run(Options& o) {
+  const TextModel model = load_model(o.text.model);
+  GenerateOptions& options = o.text.generate;
+  options.when_full = o.when_full;
+  options.log_probabilities = o.log_probabilities > 0 ? o.log_probabilities : -1;
+  if (!o.text.ignore_eos) options.stop_ids = end_tokens(model);
+  if (o.prompts.empty()) o.prompts.emplace_back();
+  std::vector<std::vector<int32_t>> prompts;
+  for (const std::string& prompt : o.prompts) prompts.push_back(tokens_of(*model.tokenizer, prompt, o.special));
+  Decoder decoder(*model.model, decoder_options(options));
+  const bool one = prompts.size() == 1;  // several cannot be shown as they grow
+  if (one) put(Utf8Stream().push(o.prompts[0]), stdout);
+  const std::vector<TextGeneration> texts =
+      generate_text(decoder, *model.tokenizer, prompts, options, o.text.stop, [&](size_t, std::string_view piece) {
+        if (one) put(piece, stdout);
+      });
+  for (size_t i = 0; i < texts.size(); ++i) {
+    put(one ? "\n" : o.prompts[i] + texts[i].text + "\n", stdout);
+    report_speed(static_cast<int64_t>(prompts[i].size()), texts[i].tokens);
+    if (o.log_probabilities > 0) print_log_probabilities(*model.tokenizer, texts[i].tokens);
+  }
+}
 
 }  // namespace
 
 void add_generate(CLI::App& app) {
   CLI::App* command = app.add_subcommand("generate", "let a trained model write");
   const auto o = std::make_shared<Options>();
-  command->add_option("--model", o->model, "folder of a run")->type_name("DIR")->required();
-  command->add_option("--prompt", o->prompt, "text to go on from")->type_name("TEXT");
-  command->add_option("--max-tokens", o->generate.max_tokens, "tokens to write")->type_name("N")->capture_default_str();
-  command
-      ->add_option("--temperature", o->generate.sampler.temperature,
-                   "logits are divided by it; 0 takes the likeliest token")
-      ->type_name("T")
-      ->capture_default_str();
-  command->add_option("--top-k", o->generate.sampler.top_k, "draw among the K likeliest tokens; 0 among all")
+  add_text_options(*command, o->text);
+  command->add_option("--prompt", o->prompts, "text to go on from; several are read side by side")
+      ->type_name("TEXT")
+      ->type_size(1)
+      ->allow_extra_args(false);
+  command->add_flag("--special", o->special, "special tokens in the prompt are meant as such");
+  command->add_option("--when-full", o->when_full, "after max_seq_len tokens: slide, stop or error")
+      ->type_name("WHAT")
+      ->transform(CLI::CheckedTransformer(std::map<std::string, WhenFull>{
+          {"slide", WhenFull::slide}, {"stop", WhenFull::stop}, {"error", WhenFull::error}}))
+      ->default_str("slide");
+  command->add_option("--log-probabilities", o->log_probabilities, "list each token with the K likeliest ones")
       ->type_name("K")
-      ->capture_default_str();
-  command
-      ->add_option("--top-p", o->generate.sampler.top_p,
-                   "draw among the likeliest tokens that together have probability P")
-      ->type_name("P")
-      ->capture_default_str();
-  command->add_option("--seed", o->generate.seed, "same seed, same text")
-      ->type_name("N")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  add_threads_option(*command);
-  command->callback([o] {
-    sample_text(load_text_model(RunFolder(o->model)), o->prompt, o->generate, stdout);
-    std::fputc('\n', stdout);
-  });
+      ->check(CLI::NonNegativeNumber);
+  command->callback([o] { run(*o); });
 }
 
 }  // namespace tapestry::programs

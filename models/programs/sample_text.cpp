@@ -6,16 +6,9 @@
 #include "../text/utf8.h"
 
 namespace tapestry::programs {
-namespace {
-
-void put(std::string_view text, std::FILE* out) {
-  if (std::fwrite(text.data(), 1, text.size(), out) != text.size() || std::fflush(out) != 0)
-    fail<IoError>("generate: cannot write the text");
-}
-
-}  // namespace
 
 std::vector<int32_t> start_tokens(const Tokenizer& tokenizer) {
+  if (const auto bos = tokenizer.bos_id()) return {*bos};
   try {
     return tokenizer.encode("\n");
   } catch (const ValueError&) {
@@ -23,22 +16,16 @@ std::vector<int32_t> start_tokens(const Tokenizer& tokenizer) {
   }
 }
 
-std::string sample_text(const TextModel& text_model, const std::string& prompt, const GenerateOptions& options,
-                        std::FILE* out) {
-  const Tokenizer& tokenizer = *text_model.tokenizer;
-  const std::vector<int32_t> ids = prompt.empty() ? start_tokens(tokenizer) : tokenizer.encode(prompt);
-  std::string written;
-  put(Utf8Stream().push(prompt), out);  // a character it ends in comes with the next id
-  DecodeStream stream(tokenizer, prompt.empty() ? std::span<const int32_t>() : ids);
-  const auto emit = [&](int32_t id) {
-    const std::string text = stream.push(id);
-    put(text, out);
-    written += text;
-  };
-  generate(*text_model.model, ids, options, emit);
-  const std::string rest = stream.flush();
-  put(rest, out);
-  return written + rest;
+TextGeneration sample_text(const TextModel& text_model, const std::vector<int32_t>& prompt,
+                           const GenerateOptions& options, const std::vector<std::string>& stop, std::FILE* out) {
+  Decoder decoder(*text_model.model, decoder_options(options));
+  return std::move(generate_text(decoder, *text_model.tokenizer, std::span(&prompt, 1), options, stop,
+                                 [&](size_t, std::string_view piece) { put(piece, out); })[0]);
+}
+
+void put(std::string_view text, std::FILE* out) {
+  if (std::fwrite(text.data(), 1, text.size(), out) != text.size() || std::fflush(out) != 0)
+    fail<IoError>("generate: cannot write the text");
 }
 
 }  // namespace tapestry::programs

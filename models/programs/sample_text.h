@@ -4,24 +4,28 @@
 
 #include <cstdio>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "../training/run_folder.h"
-#include "../transformer/generate.h"
+#include "../transformer/generate_text.h"
 
 namespace tapestry::programs {
 
 /// Below 1 the likely words get likelier, which suits small models.
 inline constexpr double default_temperature = 0.8;
 
-/// What a text without a prompt starts after: a line break, or token 0 where
-/// there is none.
+/// What a text without a prompt starts after: the token that begins texts, a
+/// line break, or token 0 where there is neither.
 std::vector<int32_t> start_tokens(const Tokenizer& tokenizer);
 
-/// Prints `prompt` and what the model writes after it to `out`, in complete
-/// UTF-8 characters, each as soon as it is complete; returns the new part.
-/// Without a prompt the model starts after start_tokens(), which are not
-/// printed. IoError if `out` cannot be written.
-std::string sample_text(const TextModel& text_model, const std::string& prompt, const GenerateOptions& options,
-                        std::FILE* out);
+/// Prints what the model writes after the prompt to `out`, in complete UTF-8
+/// characters, each as soon as it is certain. IoError if `out` cannot be
+/// written.
+TextGeneration sample_text(const TextModel& text_model, const std::vector<int32_t>& prompt,
+                           const GenerateOptions& options, const std::vector<std::string>& stop, std::FILE* out);
+
+/// Writes text and flushes. IoError if that cannot be.
+void put(std::string_view text, std::FILE* out);
 
 }  // namespace tapestry::programs

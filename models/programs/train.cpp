@@ -87,8 +87,13 @@ void print_result(const TrainingText& text, const TokenLoss& held_out) {
 void print_sample(const RunFolder& folder, const TrainingText& text, int64_t tokens) {
   fmt::print("\n{} tokens it writes at temperature {}:\n\n", tokens, default_temperature);
   const TextModel loaded = load_text_model(folder);
-  const std::string written = sample_text(
-      loaded, "", {.max_tokens = tokens, .sampler = {.temperature = default_temperature}, .seed = 1}, stdout);
+  const std::string written = sample_text(loaded, start_tokens(*loaded.tokenizer),
+                                          {.max_tokens = tokens,
+                                           .sampler = {.temperature = default_temperature},
+                                           .seed = 1,
+                                           .when_full = WhenFull::slide},
+                                          {}, stdout)
+                                  .text;
   const WordCount words = count_known_words(written, text.bytes());
   fmt::print("\n\n{} of its {} words ({:.0f} %) occur in the text it was trained on\n", words.known, words.total,
              100 * words.share());

@@ -1,47 +1,36 @@
-// Writing on: a Transformer's own tokens, one after the other, with a cache.
-// Not here: text (../text/), or the choice of one token (sampler.h).
-// Next: kv_cache.h.
+// Writing on: a Transformer's own tokens, one after the other, for one prompt or for several side by side.
+// Not here: text (generate_text.h), or the choice of one token (sampler.h).
+// Next: decoder.h.
 #pragma once
 
 #include <functional>
 #include <span>
 #include <vector>
 
-#include "lm.h"
-#include "sampler.h"
+#include "decoder.h"
+#include "writer.h"
 
 namespace tapestry {
 
-/// Reads tokens of one sequence of any length and says what comes next.
-///
-/// The model sees at most max_seq_len tokens. When they are full, the last max_seq_len/2 are read again from position 0
-/// and the rest is forgotten: what is kept then costs one pass every max_seq_len/2 tokens, and every prediction rests
-/// on max_seq_len/2 to max_seq_len tokens.
-class Decoder {
- public:
-  /// Borrows the model.
-  explicit Decoder(const Transformer& model);
-  /// Logits (V) of the token that follows `tokens`, which follow what was read before. ValueError for none, IndexError
-  /// for an id out of range.
-  std::vector<float> read(std::span<const int32_t> tokens);
+/// What of the options concerns reading.
+DecoderOptions decoder_options(const GenerateOptions& options);
 
- private:
-  Tensor forward(std::span<const int32_t> tokens);
+/// Draws tokens after `prompt` and gives each to `emit` as soon as it is drawn. ValueError for an empty prompt, one
+/// longer than max_seq_len unless options.when_full is slide, or bad options; IndexError for an id out of range.
+Generation generate(const Transformer& model, std::span<const int32_t> prompt, const GenerateOptions& options,
+                    const std::function<void(int32_t id)>& emit);
 
-  const Transformer& model_;
-  KeyValueCache cache_;
-  std::vector<int32_t> window_;  // what the cache holds
-};
+/// Takes a token of one of the texts; false ends that text.
+using Emit = std::function<bool(size_t text, int32_t id)>;
 
-struct GenerateOptions {
-  int64_t max_tokens = 500;
-  SamplerOptions sampler;
-  uint64_t seed = 1;  ///< token i is drawn with number i of this seed's stream: same seed, same text
-};
+/// The same for several prompts of any lengths, read side by side. Text i is what generate() writes alone with seed
+/// options.seed + i, but for the last bits of the logits, which depend on the number of rows of a product.
+std::vector<Generation> generate(const Transformer& model, std::span<const std::vector<int32_t>> prompts,
+                                 const GenerateOptions& options, const Emit& emit);
 
-/// Draws options.max_tokens tokens after `prompt` and gives each to `emit` as soon as it is drawn. Errors as Decoder
-/// and sample().
-void generate(const Transformer& model, std::span<const int32_t> prompt, const GenerateOptions& options,
-              const std::function<void(int32_t id)>& emit);
+/// The same with a decoder that may have read something before, which the prompts follow. Its sequences are those of
+/// the texts that went on to the end; the last token of a text has not been read.
+std::vector<Generation> generate(Decoder& decoder, std::span<const std::vector<int32_t>> prompts,
+                                 const GenerateOptions& options, const Emit& emit);
 
 }  // namespace tapestry

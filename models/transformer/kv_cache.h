@@ -15,11 +15,11 @@ namespace tapestry {
 struct KeyValueCacheOptions {
   int64_t rows = 1;          ///< B, sequences read side by side
   DType dtype = DType::f32;  ///< of what is stored: the model's, or bf16 for half the memory
-  int64_t max_tokens = 0;    ///< tokens there is memory for; 0: max_seq_len
+  int64_t max_tokens = 0;    ///< memory for so many, taken at once; 0: for max_seq_len, taken as it is needed
 };
 
-/// Memory for max_tokens tokens of every full layer and for the `window` last ones of every sliding layer, taken once.
-/// Not recorded: use it under NoGrad.
+/// Memory for the tokens of every full layer and for the `window` last ones of every sliding layer. It doubles when it
+/// is full, up to the capacity; with max_tokens it is taken once. Not recorded: use it under NoGrad.
 ///
 ///     KeyValueCache cache(model.config);
 ///     Tensor logits = model(prompt, TransformerArgs{.cache = &cache});  // and so on, in pieces of any length
@@ -34,18 +34,20 @@ class KeyValueCache {
   KeyValueCache& operator=(const KeyValueCache&) = delete;
   ~KeyValueCache();
 
-  /// Tokens read, padding included.
+  /// Tokens read, padding included. ValueError after a call of the model that failed midway, until clear().
   [[nodiscard]] int64_t size() const;
   [[nodiscard]] int64_t rows() const { return rows_; }
-  /// Tokens there is memory for.
+  /// Tokens there can be.
   [[nodiscard]] int64_t capacity() const { return capacity_; }
-  /// Bytes taken for keys and values.
+  /// Bytes taken so far for keys and values.
   [[nodiscard]] int64_t bytes() const;
   /// Positions of the next n tokens: (n), or (rows, n) where there is padding, whose own position is 0.
   [[nodiscard]] Tensor next_positions(int64_t n) const;
   /// Number of tokens at the front of each row that are none. ValueError unless there is one for each row, none is
   /// negative, and nothing was read yet.
   void set_padding(std::span<const int64_t> padding);
+  /// Keeps these rows, in this order; one named twice is copied. IndexError for a row out of range, ValueError for none.
+  void select_rows(std::span<const int64_t> rows);
   [[nodiscard]] size_t n_layers() const { return layers_.size(); }
   /// What layer i reads and extends. extend() throws ShapeError for keys that do not fit and AutogradError while
   /// recording.

@@ -1,0 +1,56 @@
+// The options, and what follows from them.
+// Next: chat.cpp.
+#include "text_options.h"
+
+#include <fmt/core.h>
+
+#include <map>
+
+namespace tapestry::programs {
+
+void add_text_options(CLI::App& command, TextOptions& o) {
+  SamplerOptions& s = o.generate.sampler;
+  const auto number = [&](const char* name, auto& value, const char* type, const char* what) {
+    command.add_option(name, value, what)->type_name(type)->capture_default_str();
+  };
+  command.add_option("--model", o.model, "folder of a model")->type_name("DIR")->required();
+  number("--max-tokens", o.generate.max_tokens, "N", "tokens to write");
+  number("--temperature", s.temperature, "T", "logits are divided by it; 0 takes the likeliest token");
+  number("--top-k", s.top_k, "K", "draw among the K likeliest tokens; 0 among all");
+  number("--top-p", s.top_p, "P", "draw among the likeliest tokens that together have probability P");
+  number("--min-p", s.min_p, "P", "draw among tokens at least P times as likely as the likeliest");
+  number("--repetition-penalty", s.repetition_penalty, "R",
+         "divides positive logits of tokens seen, multiplies others");
+  number("--presence-penalty", s.presence_penalty, "A", "is subtracted from the logits of tokens written");
+  number("--frequency-penalty", s.frequency_penalty, "A", "is subtracted once for each time a token was written");
+  command.add_option("--seed", o.generate.seed, "same seed, same text")
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command.add_option("--stop", o.stop, "ends the text where this would begin; may be given several times")
+      ->type_name("TEXT")
+      ->type_size(1)
+      ->allow_extra_args(false);
+  command.add_flag("--ignore-eos", o.ignore_eos, "write on after a token that ends texts");
+  number("--prefill-chunk", o.generate.prefill_chunk, "N", "tokens of a prompt to read at once; 0 reads all");
+  command.add_flag("--bf16-cache", o.generate.bf16_cache, "keep keys and values in bf16, for half the memory");
+  add_threads_option(command);
+}
+
+TextModel load_model(const std::string& folder) { return load_text_model(RunFolder(folder)); }
+
+std::vector<int32_t> end_tokens(const TextModel& model) {
+  const auto eos = model.tokenizer->eos_id();
+  return eos ? std::vector<int32_t>{*eos} : std::vector<int32_t>{};
+}
+
+void report_speed(int64_t prompt_tokens, const Generation& g) {
+  const auto rate = [](int64_t n, double seconds) { return seconds > 0 ? static_cast<double>(n) / seconds : 0.0; };
+  // The first token follows from the prompt alone.
+  const int64_t written = static_cast<int64_t>(g.ids.size()), decoded = std::max<int64_t>(0, written - 1);
+  fmt::print(stderr, "prompt: {} tokens, {:.1f} tokens/s; written: {} tokens, {:.1f} tokens/s; ended by {}\n",
+             prompt_tokens, rate(prompt_tokens, g.prompt_seconds), written, rate(decoded, g.decode_seconds),
+             name_of(g.reason));
+}
+
+}  // namespace tapestry::programs
