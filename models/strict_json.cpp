@@ -10,20 +10,31 @@
 #include "../autograd/error.h"
 
 namespace tapestry {
+namespace {
 
-nlohmann::ordered_json parse_strict_json(std::string_view what, std::string_view text) {
-  using Json = nlohmann::ordered_json;
+template <class Json>
+Json parse(std::string_view what, std::string_view text) {
   constexpr int deepest = 32;
   std::vector<std::set<std::string>> names;  // of the objects that are open
-  const auto watch = [&](int depth, Json::parse_event_t event, const Json& value) {
+  const auto watch = [&](int depth, typename Json::parse_event_t event, const Json& value) {
     if (depth > deepest) fail<FormatError>("{}: the JSON is nested more than {} deep", what, deepest);
     if (event == Json::parse_event_t::object_start) names.emplace_back();
     if (event == Json::parse_event_t::object_end) names.pop_back();
-    if (event == Json::parse_event_t::key && !names.back().insert(value.get<std::string>()).second)
-      fail<FormatError>("{}: the field {} is given twice; keep one", what, value.get<std::string>());
+    if (event == Json::parse_event_t::key && !names.back().insert(value.template get<std::string>()).second)
+      fail<FormatError>("{}: the field {} is given twice; keep one", what, value.template get<std::string>());
     return true;
   };
   return Json::parse(text, watch, /*allow_exceptions=*/false);
+}
+
+}  // namespace
+
+nlohmann::ordered_json parse_strict_json(std::string_view what, std::string_view text) {
+  return parse<nlohmann::ordered_json>(what, text);
+}
+
+nlohmann::json parse_strict_json_by_name(std::string_view what, std::string_view text) {
+  return parse<nlohmann::json>(what, text);
 }
 
 }  // namespace tapestry

@@ -8,6 +8,7 @@
 
 #include "../../autograd/error.h"
 #include "../strict_json.h"
+#include "tokenizer_json.h"
 #include "utf8.h"
 
 namespace tapestry {
@@ -80,6 +81,13 @@ std::string DecodeStream::push(int32_t id) {
   return utf8_.push(bytes);
 }
 
+size_t CharTokenizer::decided(std::string_view text, const EncodeOptions&) const {
+  size_t end = text.size();
+  for (size_t back = 1; back <= 3 && back <= text.size(); ++back)
+    if (front_utf8(text.substr(text.size() - back)).kind == Utf8Char::Kind::incomplete) end = text.size() - back;
+  return end;
+}
+
 std::vector<int32_t> ByteTokenizer::encode_text(std::string_view text, const EncodeOptions&) const {
   std::vector<int32_t> ids(text.size());
   std::transform(text.begin(), text.end(), ids.begin(), [](char c) { return static_cast<unsigned char>(c); });
@@ -128,9 +136,12 @@ std::string CharTokenizer::to_json() const {
   return json{{"type", "char"}, {"alphabet", alphabet}}.dump();
 }
 
+bool is_tokenizer_path(std::string_view name) { return name.find_first_of("/.") != std::string_view::npos; }
+
 std::unique_ptr<Tokenizer> make_tokenizer(std::string_view name, std::string_view text) {
   if (name == "byte") return std::make_unique<ByteTokenizer>();
   if (name == "char") return std::make_unique<CharTokenizer>(text);
+  if (is_tokenizer_path(name)) return read_tokenizer(std::string(name));
   fail<ValueError>("tokenizer: there is no tokenizer called '{}'; there are byte and char", name);
 }
 
@@ -144,7 +155,8 @@ std::unique_ptr<Tokenizer> tokenizer_from_json(std::string_view text) {
   };
   const std::string type = string_at("type");
   if (type == "byte") return std::make_unique<ByteTokenizer>();
-  if (type != "char") fail<FormatError>("tokenizer: unknown type '{}'; there are byte and char", type);
+  if (type == "bpe") return parse_tokenizer_json(string_at("tokenizer_json"), string_at("bos"), string_at("eos"));
+  if (type != "char") fail<FormatError>("tokenizer: unknown type '{}'; there are byte, char and bpe", type);
   const std::string alphabet = string_at("alphabet");
   if (alphabet.empty()) fail<FormatError>("tokenizer: the alphabet is empty; it must hold at least one character");
   auto tokenizer = std::make_unique<CharTokenizer>(alphabet);

@@ -37,6 +37,9 @@ class Tokenizer {
   [[nodiscard]] std::vector<int32_t> encode(std::string_view text, const EncodeOptions& options = {}) const {
     return encode_text(text, options);
   }
+  /// How much of the front of `text` can be encoded by itself: encode(text + more) is encode(front) and then
+  /// encode(rest + more), whatever `more` is. 0 where that is not known.
+  [[nodiscard]] virtual size_t decided(std::string_view /*text*/, const EncodeOptions& /*options*/) const { return 0; }
   /// Bytes of the ids, exactly; they may end inside a character. Special tokens give their text. Throws IndexError for
   /// an id out of range. The same as decode_next for one id after the other.
   [[nodiscard]] std::string decode(std::span<const int32_t> ids) const;
@@ -84,6 +87,7 @@ class ByteTokenizer final : public Tokenizer {
   [[nodiscard]] std::string_view name() const override { return "byte"; }
   [[nodiscard]] int64_t vocab_size() const override { return 256; }
   void decode_next(int32_t id, DecodeState& state, std::string& bytes) const override;
+  [[nodiscard]] size_t decided(std::string_view text, const EncodeOptions&) const override { return text.size(); }
   [[nodiscard]] std::string to_json() const override;
 
  private:
@@ -99,6 +103,7 @@ class CharTokenizer final : public Tokenizer {
   [[nodiscard]] std::string_view name() const override { return "char"; }
   [[nodiscard]] int64_t vocab_size() const override { return static_cast<int64_t>(alphabet_.size()); }
   void decode_next(int32_t id, DecodeState& state, std::string& bytes) const override;
+  [[nodiscard]] size_t decided(std::string_view text, const EncodeOptions&) const override;
   [[nodiscard]] std::string to_json() const override;
 
  private:
@@ -108,11 +113,14 @@ class CharTokenizer final : public Tokenizer {
   std::vector<char32_t> alphabet_;  // sorted, so an id is a place in it
 };
 
-/// The tokenizer called `name` for `text`: "byte", "char", or the path of a tokenizer for `read_tokenizer`, which has a
-/// '/' or '.' in it. Throws ValueError for another name.
+/// Whether a tokenizer's name is the path of a file or folder: it has a '/' or '.' in it.
+bool is_tokenizer_path(std::string_view name);
+
+/// The tokenizer called `name` for `text`: "byte", "char", or what `read_tokenizer` reads at a path. Throws ValueError for another name.
 std::unique_ptr<Tokenizer> make_tokenizer(std::string_view name, std::string_view text);
 
-/// Reads `to_json`'s form: {"type": "byte"}, {"type": "char", "alphabet": "…"}, {"type": "bpe", "tokenizer_json": "…"}.
+/// Reads `to_json`'s form: {"type": "byte"}, {"type": "char", "alphabet": "…"}, {"type": "bpe", "tokenizer_json": "…",
+/// "bos": "…", "eos": "…"} with the content of the file and "" for tokens it has not.
 /// Throws FormatError for anything else.
 std::unique_ptr<Tokenizer> tokenizer_from_json(std::string_view json);
 
