@@ -85,7 +85,9 @@ Tensor Transformer::cross_entropy_of(const Tensor& hidden, const Tensor& targets
                           .reduction = o.reduction,
                           .label_smoothing = o.label_smoothing,
                           .z_loss = o.z_loss});
-  const Tensor head = lm_head ? lm_head->weight : token_embedding.weight, bias = lm_head ? lm_head->bias : Parameter{};
+  const Tensor& head = lm_head ? lm_head->weight : token_embedding.weight;
+  Tensor bias;  // not a Parameter of its own, which would be another leaf
+  if (lm_head) bias = lm_head->bias;
   return linear_cross_entropy(hidden, head, bias, targets,
                               {.ignore_index = o.ignore_index,
                                .reduction = o.reduction,
