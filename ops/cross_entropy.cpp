@@ -1,7 +1,6 @@
 // Cross-entropy of integer targets, fused with its log-softmax, and nll_loss, which takes the logarithms.
 // Not here: losses of two tensors of one shape (loss.cpp).
 // Next: loss.cpp.
-#include <cmath>
 #include <utility>
 
 #include "../autograd/function.h"
@@ -9,42 +8,19 @@
 #include "kernels/cross_entropy.h"
 #include "ops.h"
 #include "rows.h"
+#include "targets.h"
 
 namespace tapestry {
 namespace {
 
-[[noreturn]] void fail_target(std::string_view op, const Tensor& targets, int64_t i, int64_t classes) {
-  fail<IndexError>("{}: target {} at {} is out of range for {} classes", op, dense(targets).data<int64_t>()[i],
-                   detail::place_of(targets.shape(), i), classes);
-}
-
 void check_rows(const char* op, const char* name, const Tensor& x, const Tensor& targets) {
   detail::require_floating(op, x);
-  detail::require_defined(op, targets);
-  Shape rows;
-  for (int d = 0; d + 1 < x.dim(); ++d) rows.push_back(x.shape()[d]);
-  if (x.dim() == 0 || targets.shape() != rows)
-    fail<ShapeError>("{}: {} is {}, targets is {}; targets must have the shape of {} without its last dim", op, name,
-                     x.describe(), targets.describe(), name);
-  if (x.size(-1) == 0 && targets.numel() > 0)
-    fail<ShapeError>("{}: {} is {}, targets is {}; there must be a class to choose", op, name, x.describe(),
-                     targets.describe());
-  if (targets.dtype() != DType::i64)
-    fail<DTypeError>("{}: targets is {}; it must be i64: convert with to(x, DType::i64)", op, targets.describe());
-}
-
-void check_targets(const char* op, const Tensor& x, const Tensor& targets, int64_t ignore_index) {
-  const Tensor t = dense(targets);
-  const auto* p = t.data<int64_t>();
-  for (int64_t i = 0; i < t.numel(); ++i)
-    if (p[i] != ignore_index && (p[i] < 0 || p[i] >= x.size(-1))) fail_target(op, targets, i, x.size(-1));
+  detail::require_target_rows(op, name, x, targets);
+  detail::require_classes(op, name, x, x.size(-1), targets);
 }
 
 void check_options(const char* op, const Tensor& x, const CrossEntropyOptions& options) {
-  if (!(options.label_smoothing >= 0 && options.label_smoothing <= 1))
-    fail<ValueError>("{}: label_smoothing is {}; it must be from 0 to 1", op, options.label_smoothing);
-  if (!(options.z_loss >= 0 && std::isfinite(options.z_loss)))
-    fail<ValueError>("{}: z_loss is {}; it must be finite and not negative", op, options.z_loss);
+  detail::require_loss_terms(op, options.label_smoothing, options.z_loss);
   const Tensor& w = options.weight;
   if (!w.defined()) return;
   if (w.shape() != Shape{x.size(-1)})
@@ -143,7 +119,7 @@ struct CrossEntropy {
           x.rows, x.width, x.data<T>(), x.stride, t.data<int64_t>(), options.ignore_index,
           each ? detail::fresh<C>(losses) : nullptr, detail::fresh<C>(lse), options.label_smoothing,
           weights.defined() ? weights.data<double>() : nullptr, options.z_loss);
-      if (found.bad_row >= 0) fail_target(name, targets, found.bad_row, x.width);
+      if (found.bad_row >= 0) detail::fail_target(name, targets, found.bad_row, x.width);
       if (found.count > 0) total = found.loss * share(options, found.weight);
     });
     c.save(lse);
@@ -180,7 +156,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets, CrossEntropyOp
     const Tensor weight = std::exchange(options.weight, {});
     return apply(CrossEntropy{options}, logits, targets, weight);
   }
-  check_targets("cross_entropy", logits, targets, options.ignore_index);
+  (void)detail::kept_targets("cross_entropy", targets, logits.size(-1), options.ignore_index);
   if (logits.dtype() != DType::bf16) return plain_loss(logits, targets, options);
   options.weight = to(options.weight, DType::f32);
   return to(plain_loss(to(logits, DType::f32), targets, options), DType::bf16);
@@ -194,7 +170,7 @@ Tensor nll_loss(const Tensor& log_probs, const Tensor& targets, CrossEntropyOpti
                      options.label_smoothing);
   if (options.z_loss != 0)
     fail<ValueError>("nll_loss: z_loss is {}, which needs the logits; use cross_entropy", options.z_loss);
-  check_targets("nll_loss", log_probs, targets, options.ignore_index);
+  (void)detail::kept_targets("nll_loss", targets, log_probs.size(-1), options.ignore_index);
   return picked_loss(log_probs, targets, options);
 }
 

@@ -23,5 +23,7 @@ double number_for(std::string_view op, const Tensor& x, double s);
 void require_indices(std::string_view op, const Tensor& x);
 /// DTypeError unless x is floating.
 void require_floating(std::string_view op, const Tensor& x);
+/// ShapeError or DTypeError unless x (…, in), weight (out, in) and bias (out), which may be undefined, make a linear layer.
+void require_linear(std::string_view op, const Tensor& x, const Tensor& weight, const Tensor& bias);
 
 }  // namespace tapestry::detail

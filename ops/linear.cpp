@@ -106,26 +106,34 @@ bool fits(DType parameter, DType x) { return parameter == x || (parameter == DTy
 
 }  // namespace
 
-Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  detail::require_floating("linear", x);
-  detail::require_defined("linear", weight);
+namespace detail {
+
+void require_linear(std::string_view op, const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  require_floating(op, x);
+  require_defined(op, weight);
   if (x.dim() == 0 || weight.dim() != 2)
-    fail<ShapeError>("linear: x is {}, weight is {}; x needs a last dim, weight must be (out, in)", x.describe(),
+    fail<ShapeError>("{}: x is {}, weight is {}; x needs a last dim, weight must be (out, in)", op, x.describe(),
                      weight.describe());
   if (!fits(weight.dtype(), x.dtype()))
-    fail<DTypeError>("linear: dtypes differ: x is {}, weight is {}; convert with to(x, DType::{})", x.describe(),
+    fail<DTypeError>("{}: dtypes differ: x is {}, weight is {}; convert with to(x, DType::{})", op, x.describe(),
                      weight.describe(), name_of(weight.dtype()));
   if (x.size(-1) != weight.size(1))
-    fail<ShapeError>("linear: inner dimensions differ: x is {}, weight is {} (x.size(-1) = {}, weight.size(1) = {})",
+    fail<ShapeError>("{}: inner dimensions differ: x is {}, weight is {} (x.size(-1) = {}, weight.size(1) = {})", op,
                      x.describe(), weight.describe(), x.size(-1), weight.size(1));
   if (bias.defined()) {
     if (bias.shape() != Shape{weight.size(0)})
-      fail<ShapeError>("linear: bias is {}, weight is {}; bias must be [{}]", bias.describe(), weight.describe(),
+      fail<ShapeError>("{}: bias is {}, weight is {}; bias must be [{}]", op, bias.describe(), weight.describe(),
                        weight.size(0));
     if (!fits(bias.dtype(), x.dtype()))
-      fail<DTypeError>("linear: dtypes differ: x is {}, bias is {}; convert with to(x, DType::{})", x.describe(),
+      fail<DTypeError>("{}: dtypes differ: x is {}, bias is {}; convert with to(x, DType::{})", op, x.describe(),
                        bias.describe(), name_of(bias.dtype()));
   }
+}
+
+}  // namespace detail
+
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  detail::require_linear("linear", x, weight, bias);
   return apply(Linear{}, x, weight, bias);
 }
 

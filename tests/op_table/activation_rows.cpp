@@ -23,6 +23,8 @@ constexpr OpRow rows[] = {
     unary("softplus", [](Args a) { return softplus(a[0]); }, [](double x) { return std::log1p(std::exp(x)); }),
     unary("relu", [](Args a) { return relu(a[0]); }, [](double x) { return x > 0 ? x : 0; }),
     unary("leaky_relu", [](Args a) { return leaky_relu(a[0], 0.1); }, [](double x) { return x > 0 ? x : 0.1 * x; }),
+    with(unary("soft_cap", [](Args a) { return soft_cap(a[0], 1.5); }, [](double x) { return 1.5 * std::tanh(x / 1.5); }, {.low = -4, .high = 4}),
+         {[] { (void)soft_cap(zeros({2}), 0); }, "soft_cap: cap is 0; it must be positive and finite"}),
     unary("silu", [](Args a) { return silu(a[0]); }, [](double x) { return x * sigmoid(x); }),
     unary("gelu", [](Args a) { return gelu(a[0]); }, [](double x) { return x * phi(x); }),
     unary("gelu_tanh", [](Args a) { return gelu_tanh(a[0]); },

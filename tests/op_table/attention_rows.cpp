@@ -11,11 +11,15 @@ namespace {
 constexpr Bounds fused = {1e-12, 4e-6, 0x1p-7};
 constexpr Bounds composed = {1e-12, 4e-6, 0x1p-5};  // every step rounds to bf16
 
-Tensor plain_attention(Args a, bool causal) {
+Tensor plain_attention(Args a, bool causal, int64_t window = 0, double cap = 0) {
   const Tensor &q = a[0], &k = a[1];
   Tensor scores = matmul(q, mT(k)) / std::sqrt(static_cast<double>(q.size(-1)));
+  if (cap > 0) scores = cap * tanh(scores / cap);
   if (causal) {
-    const Tensor may = tril(ones({q.size(-2), k.size(-2)}, q.dtype()), k.size(-2) - q.size(-2)) > 0;
+    const int64_t late = k.size(-2) - q.size(-2);
+    Tensor seen = tril(ones({q.size(-2), k.size(-2)}, q.dtype()), late);
+    if (window > 0) seen = triu(seen, late - window + 1);
+    const Tensor may = seen > 0;
     scores = where(may, scores, -reference::inf);
   }
   return matmul(softmax(scores, -1), a[2]);
@@ -31,6 +35,18 @@ Tensor plain_rope(const Tensor& x, const RopeTable& table) {
 
 RopeTable table_for(const Tensor& x, int64_t r) {
   return rope_table(8, r, 100, x.dtype() == DType::f64 ? DType::f64 : DType::f32);
+}
+
+/// A window of p.b keys (0: none) and a soft cap of p.c tenths (0: none) on causal attention, masked by a fourth input.
+Tensor windowed(Args a, const Params& p) {
+  return scaled_dot_product_attention(a[0], a[1], a[2],
+                                      {.mask = a.size() > 3 ? a[3] : Tensor{},
+                                       .causal = p.a != 0,
+                                       .window = p.b,
+                                       .soft_cap = static_cast<double>(p.c) / 10});
+}
+Array windowed_reference(const Arrays& a, const Params& p) {
+  return reference::attention(a, p.a != 0, {.window = p.b, .cap = static_cast<double>(p.c) / 10});
 }
 
 constexpr OpRow rows[] = {
@@ -112,6 +128,94 @@ constexpr OpRow rows[] = {
            },
            "scaled_dot_product_attention: scale is inf; it must be finite"}},
      .bounds = fused},
+    {.name = "scaled_dot_product_attention (window)",
+     .fn = [](Args a, const Params& p) { return windowed(a, p); },
+     .ref = [](const Arrays& a, const Params& p) { return windowed_reference(a, p); },
+     .composite = [](Args a, const Params& p) { return plain_attention(a, true, p.b); },
+     .samples = {{{real(1, 2, 4, 2), real(1, 2, 4, 2), real(1, 2, 4, 2)}, {1, 2}},
+                 {{real(2, 3, 2), real(2, 6, 2), real(2, 6, 3)}, {1, 3}},
+                 {{real(5, 3), real(5, 3), real(5, 2)}, {1, 1}}},
+     .empty = {{real(0, 2, 3, 2), real(0, 2, 3, 2), real(0, 2, 3, 2)}, {1, 2}},
+     .large = {{real(4, 4, 256, 32), real(4, 4, 256, 32), real(4, 4, 256, 32)}, {1, 32}},
+     .errors = {{[] {
+                   (void)scaled_dot_product_attention(zeros({2, 2}), zeros({2, 2}), zeros({2, 2}), {.window = 4});
+                 },
+                 "scaled_dot_product_attention: window is 4, which counts keys back from the query's own: set causal, "
+                 "too"},
+                {[] {
+                   (void)scaled_dot_product_attention(zeros({2, 2}), zeros({2, 2}), zeros({2, 2}),
+                                                      {.causal = true, .window = -1});
+                 },
+                 "scaled_dot_product_attention: window is -1; it must be 0 (none) or more"}},
+     .bounds = fused},
+    {.name = "scaled_dot_product_attention (soft cap)",
+     .formula = "y = p v, p = softmax(c tanh(scale q kᵀ/c), masked)",
+     .vjp = "dv = pᵀ g, ds = scale p (g vᵀ − Σ p g vᵀ) (1 − (s/c)²), dq = ds k, dk = dsᵀ q",
+     .fn = [](Args a, const Params& p) { return windowed(a, p); },
+     .ref = [](const Arrays& a, const Params& p) { return windowed_reference(a, p); },
+     .composite = [](Args a,
+                     const Params& p) { return plain_attention(a, p.a != 0, p.b, static_cast<double>(p.c) / 10); },
+     .samples = {{{real(1, 2, 3, 2), real(1, 2, 3, 2), real(1, 2, 3, 2)}, {1, 0, 5}},
+                 {{real(2, 3, 2), real(2, 4, 2), real(2, 4, 3)}, {0, 0, 10}},
+                 {{real(4, 3), real(5, 3), real(5, 2)}, {1, 2, 15}}},
+     .empty = {{real(0, 2, 3, 2), real(0, 2, 3, 2), real(0, 2, 3, 2)}, {1, 0, 5}},
+     .large = {{real(4, 4, 64, 32), real(4, 4, 64, 32), real(4, 4, 64, 32)}, {1, 0, 300}},
+     .errors = {{[] {
+                   (void)scaled_dot_product_attention(zeros({2, 2}), zeros({2, 2}), zeros({2, 2}), {.soft_cap = -1});
+                 },
+                 "scaled_dot_product_attention: soft_cap is -1; it must be 0 (none) or positive and finite"}},
+     .bounds = fused},
+    {.name = "scaled_dot_product_attention (window, soft cap and mask)",
+     .formula = "y = p v, p = softmax(c tanh(scale q kᵀ/c), masked)",
+     .vjp = "dv = pᵀ g, ds = scale p (g vᵀ − Σ p g vᵀ) (1 − (s/c)²), dq = ds k, dk = dsᵀ q",
+     .fn = [](Args a, const Params& p) { return windowed(a, p); },
+     .ref = [](const Arrays& a, const Params& p) { return windowed_reference(a, p); },
+     .samples = {{{real(1, 4, 4, 2), real(1, 2, 4, 2), real(1, 2, 4, 2), mask(4, 4)}, {1, 2, 5}},
+                 {{real(2, 2, 3, 2), real(2, 1, 6, 2), real(2, 1, 6, 2), mask(2, 3, 6)}, {1, 3, 10}},
+                 {{real(1, 2, 5, 2), real(1, 2, 3, 2), real(1, 2, 3, 2), mask(1, 2, 5, 3)}, {1, 2, 20}}},
+     .empty = {{real(1, 2, 0, 2), real(1, 2, 3, 2), real(1, 2, 3, 2), mask(1, 3)}, {1, 1, 5}},
+     .errors = {{[] {
+                   (void)scaled_dot_product_attention(zeros({2, 2}), zeros({2, 2}), zeros({2, 2}),
+                                                      {.soft_cap = reference::inf});
+                 },
+                 "scaled_dot_product_attention: soft_cap is inf; it must be 0 (none) or positive and finite"}},
+     .bounds = fused},
+    {.name = "scaled_dot_product_attention (dropout)",
+     .formula = "y = dropout(p) v, p = softmax(scale q kᵀ, masked)",
+     .vjp = "as of its plain ops",
+     .fn =
+         [](Args a, const Params& p) {
+           return scaled_dot_product_attention(a[0], a[1], a[2], {.causal = p.a != 0, .dropout = 0.4});
+         },
+     .ref = [](const Arrays& a, const Params& p) { return reference::attention(a, p.a != 0, {.dropout = 0.4}); },
+     .samples = {{{real(1, 4, 3, 2), real(1, 2, 5, 2), real(1, 2, 5, 2)}, {1}},
+                 {{real(6, 3), real(4, 3), real(4, 2)}, {1}}},
+     .empty = {{real(0, 2, 3, 2), real(0, 2, 3, 2), real(0, 2, 3, 2)}, {1}},
+     .errors = {{[] {
+                   (void)scaled_dot_product_attention(zeros({2, 2}), zeros({2, 2}), zeros({2, 2}), {.dropout = 1.5});
+                 },
+                 "scaled_dot_product_attention: dropout is 1.5; it must be from 0 to 1"}},
+     .bounds = fused},
+    {.name = "scaled_dot_product_attention (window and soft cap, x twice)",
+     .formula = "y = p v, p = softmax(c tanh(scale q kᵀ/c), masked)",
+     .vjp = "dv = pᵀ g, ds = scale p (g vᵀ − Σ p g vᵀ) (1 − (s/c)²), dq = ds k, dk = dsᵀ q",
+     .fn =
+         [](Args a) {
+           const Tensor three[] = {a[0], 2 * a[0], a[0] * a[0]};
+           return windowed(three, {1, 2, 20});
+         },
+     .ref =
+         [](const Arrays& a) {
+           Arrays three = {a[0], a[0], a[0]};
+           for (double& v : three[1].values) v *= 2;
+           for (double& v : three[2].values) v *= v;
+           return windowed_reference(three, {1, 2, 20});
+         },
+     .samples = {{{real(4, 2)}}},
+     .empty = {{real(0, 2)}},
+     .errors = {{[] { (void)scaled_dot_product_attention(zeros({2}), zeros({2}), zeros({2}), {.soft_cap = 1}); },
+                 "scaled_dot_product_attention: ranks must be equal and 2, 3 or 4, (B, H, T, Dh)"}},
+     .bounds = composed},
     {.name = "scaled_dot_product_attention (x twice)",
      .fn = [](Args a) { return scaled_dot_product_attention(a[0], 2 * a[0], a[0] * a[0]); },
      .ref =

@@ -51,19 +51,24 @@ inline Array picked_loss(const Array& x, const Array& targets, int64_t ignored, 
   return {{}, {reduction == 1 || kept == 0 ? sum : sum / static_cast<double>(kept)}};
 }
 
-/// Σ_c q_c w_c (-ln softmax(x)_c) per row with q = (1 - s)·one-hot + s/V; the mean divides by the kept targets' weights.
-inline Array weighted_loss(const Array& x, const Array& targets, const Array* weight, double s, int64_t reduction) {
+/// Σ_c q_c w_c (-ln softmax(x)_c) + z w_t lse² per row with q = (1 - s)·one-hot + s/V; the mean divides by the kept
+/// targets' weights.
+inline Array weighted_loss(const Array& x, const Array& targets, const Array* weight, double s, int64_t reduction,
+                           double z = 0) {
   double sum = 0, kept = 0;
   const int64_t classes = x.shape[x.shape.rank() - 1];
   Array losses = build(targets.shape, [&](const Dims& i) {
     const int64_t target = targets.number(i);
     if (target == -100) return 0.0;
-    double loss = 0;
+    Dims row = i;
+    row.push_back(0);
+    const double lse = log_sum_exp(line(x, row.rank() - 1, row));
+    double loss = z * lse * lse * (weight ? (*weight)({target}) : 1);
     for (int64_t c = 0; c < classes; ++c) {
       Dims at = i;
       at.push_back(c);
       const double q = (c == target ? 1 - s : 0) + s / static_cast<double>(classes);
-      loss += q * (weight ? (*weight)({c}) : 1) * (log_sum_exp(line(x, at.rank() - 1, at)) - x(at));
+      loss += q * (weight ? (*weight)({c}) : 1) * (lse - x(at));
     }
     sum += loss;
     kept += weight ? (*weight)({target}) : 1;
@@ -71,6 +76,18 @@ inline Array weighted_loss(const Array& x, const Array& targets, const Array* we
   });
   if (reduction == 0) return losses;
   return {{}, {reduction == 1 || kept == 0 ? sum : sum / kept}};
+}
+
+/// x wᵀ + b, capped where cap > 0, for x (…, D), w (V, D) and b (V) or nothing.
+inline Array layer(const Array& x, const Array& w, const Array& b, double cap) {
+  Shape shape = x.shape;
+  const int last = shape.rank() - 1;
+  shape[last] = w.shape[0];
+  return build(shape, [&](const Dims& i) {
+    double sum = b.values.empty() ? 0 : b({i[last]});
+    for (int64_t d = 0; d < w.shape[1]; ++d) sum += x(replaced(i, last, d)) * w({i[last], d});
+    return cap > 0 ? cap * std::tanh(sum / cap) : sum;
+  });
 }
 
 /// f(x, t) at every element, then all, sum or mean.
@@ -102,8 +119,14 @@ inline Array rotated(const Array& x, const Array* positions, int64_t r, double t
   return y;
 }
 
-/// softmax(q kᵀ/√d, masked) v; a row that may attend nothing is 0. Ranks 2 to 4.
-inline Array attention(const Arrays& a, bool causal) {
+struct AttentionTerms {
+  int64_t window = 0;  // 0: none
+  double cap = 0;      // 0: none
+  double dropout = 0;  // by the next ticket
+};
+
+/// softmax(q kᵀ/√d, capped and masked) v; a row that may attend nothing is 0. Ranks 2 to 4.
+inline Array attention(const Arrays& a, bool causal, const AttentionTerms& terms = {}) {
   Array q = a[0], k = a[1], v = a[2];
   const int rank = q.shape.rank();
   for (Array* x : {&q, &k, &v}) {
@@ -113,20 +136,30 @@ inline Array attention(const Arrays& a, bool causal) {
   const int64_t keys = k.shape[2], repeat = k.shape[1] == 0 ? 1 : q.shape[1] / k.shape[1], late = keys - q.shape[2];
   const auto may = [&](const Dims& at) {  // B, H, Tq, Tk
     if (causal && at[3] > at[2] + late) return false;
+    if (terms.window > 0 && at[3] <= at[2] + late - terms.window) return false;
     if (a.size() < 4) return true;
     Array mask = a[3];
     if (mask.shape.rank() == 3) mask.shape.insert(1, 1);
     return mask.broadcast(at) != 0;
   };
+  const Ticket ticket = terms.dropout > 0 ? draw_ticket() : Ticket{};
   Array y = build({q.shape[0], q.shape[1], q.shape[2], v.shape[3]}, [&](const Dims& i) {
     Line scores;
     for (int64_t t = 0; t < keys; ++t) {
       double s = 0;
       for (int64_t d = 0; d < q.shape[3]; ++d) s += q({i[0], i[1], i[2], d}) * k({i[0], i[1] / repeat, t, d});
-      scores.push_back(may({i[0], i[1], i[2], t}) ? s / std::sqrt(static_cast<double>(q.shape[3])) : -inf);
+      s /= std::sqrt(static_cast<double>(q.shape[3]));
+      if (terms.cap > 0) s = terms.cap * std::tanh(s / terms.cap);
+      scores.push_back(may({i[0], i[1], i[2], t}) ? s : -inf);
     }
     if (largest(scores) == -inf) return 0.0;
     scores = soft_max(scores);
+    if (terms.dropout > 0)
+      for (int64_t t = 0; t < keys; ++t) {
+        const int64_t place = ((i[0] * q.shape[1] + i[1]) * q.shape[2] + i[2]) * keys + t;
+        const double u = uniform_f32(ticket.word(static_cast<uint64_t>(place)));
+        scores[static_cast<size_t>(t)] *= u >= terms.dropout ? 1 / (1 - terms.dropout) : 0;
+      }
     double sum = 0;
     for (int64_t t = 0; t < keys; ++t) sum += scores[static_cast<size_t>(t)] * v({i[0], i[1] / repeat, t, i[3]});
     return sum;
