@@ -1,8 +1,7 @@
 // Golden ops of attention: rotary positions, the product, multi-head modules.
 // Next: golden_block_ops.cpp.
-#include <stdexcept>
-
 #include "../nn/attention.h"
+#include "../nn/rope.h"
 #include "golden_ops.h"
 
 namespace tapestry::golden {
@@ -28,19 +27,52 @@ Tensor rope_scores(const Args& a, double shift) {
 }
 
 /// True where the query may attend the key.
-Tensor keep_mask(const Args& a) {
-  if (a.has("masked")) return logical_not(a["masked"]);
-  if (!a.given("window")) return a.find("keep");
-  const int64_t queries = a["q"].size(-2), keys = a["k"].size(-2), window = a.integer("window", 0);
-  const Tensor band = triu(tril(ones({queries, keys}), keys - queries), keys - queries - window + 1);
-  return to(band, DType::boolean);
-}
+Tensor keep_mask(const Args& a) { return a.has("masked") ? logical_not(a["masked"]) : a.find("keep"); }
 
 Tensor attend(const Args& a) {
-  if (a.given("cap")) throw std::invalid_argument("attention with a soft cap");
-  return scaled_dot_product_attention(
-      a["q"], a["k"], a["v"],
-      {.mask = keep_mask(a), .causal = a.flag("causal") && !a.given("window"), .scale = a.number("scale", 0)});
+  return scaled_dot_product_attention(a["q"], a["k"], a["v"],
+                                      {.mask = keep_mask(a),
+                                       .causal = a.flag("causal") || a.given("window"),
+                                       .scale = a.number("scale", 0),
+                                       .window = a.integer("window", 0),
+                                       .soft_cap = a.number("cap", 0)});
+}
+
+Outputs sliding_window(const Args& a) {
+  const int64_t queries = a["q"].size(-2), keys = a["k"].size(-2), late = a.integer("q_offset", 0);
+  const Tensor band = triu(tril(ones({queries, keys}), late), late - a.integer("window", 0) + 1);
+  return {{"y", attend(a)}, {"masked", logical_not(to(band, DType::boolean))}};
+}
+
+RopeScaling rope_scaling(const Args& a) {
+  const std::string type = a.text("rope_type", "default");
+  RopeScaling s{.factor = a.number("factor", 1),
+                .original_max_seq_len = a.integer("original_max_position_embeddings", 0),
+                .low_freq_factor = a.number("low_freq_factor", 1),
+                .high_freq_factor = a.number("high_freq_factor", 4),
+                .beta_fast = a.number("beta_fast", 32),
+                .beta_slow = a.number("beta_slow", 1),
+                .truncate = !a.given("truncate") || a.flag("truncate")};
+  using enum RopeScalingRule;
+  for (const RopeScalingRule rule : {linear, ntk, dynamic, yarn, yarn_simple, llama3})
+    if (type == name_of(rule)) s.rule = rule;
+  if (s.rule == dynamic) s.original_max_seq_len = a.integer("max_position_embeddings", 0);
+  if (s.rule == yarn_simple) {
+    s.original_max_seq_len = a.integer("train_len", 0);
+    s.factor = a.number("target_len", 0) / a.number("train_len", 1);
+  }
+  return s;
+}
+
+Outputs scaled_rope(const Args& a) {
+  const Tensor &x = a["x"], &positions = a["pos"];
+  const RopeFrequencies frequencies =
+      rope_frequencies(a.integer("dim", 0), a.number("theta", 0), rope_scaling(a), a.integer("seq_len", 0));
+  const RopeTable table =
+      rope_table(n_positions(positions, x.size(-2)), frequencies.values, frequencies.factor, a.dtype);
+  return {{"inv_freq", from(frequencies.values)},
+          {"y_adjacent", rope(x, table, positions, RopeLayout::adjacent)},
+          {"y_half", rope(x, table, positions, RopeLayout::half)}};
 }
 
 MultiHeadAttention attention_module(const Args& a) {
@@ -72,6 +104,12 @@ constexpr Op rows[] = {
        return Outputs{{"scores", rope_scores(a, 0)}, {"scores_shifted", rope_scores(a, a.number("shift", 0))}};
      }},
     {"rope_norm", [](const Args& a) { return sum(square(turned(a, a["x"], a["pos"])), {-1}); }},
+    {"rope_scaling", scaled_rope},
+    {"sliding_window", sliding_window},
+    {"capped_attention",
+     [](const Args& a) {
+       return scaled_dot_product_attention(a["q"], a["k"], a["v"], {.causal = true, .soft_cap = a.number("cap", 0)});
+     }},
     {"sdpa", attend},
     {"gqa_sdpa", attend},
     {"attention", attend},

@@ -8,6 +8,7 @@
 #include "../nn/linear.h"
 #include "../nn/norm.h"
 #include "../nn/pool.h"
+#include "../nn/positions.h"
 #include "../nn/visitor.h"
 #include "golden_ops.h"
 
@@ -92,13 +93,8 @@ CrossEntropyOptions loss_options(const Args& a) {
           .reduction = how == "none"  ? Reduction::none
                        : how == "sum" ? Reduction::sum
                                       : Reduction::mean,
-          .label_smoothing = a.number("smoothing", 0)};
-}
-
-/// Mean of rows over the kept targets.
-Tensor kept_mean(const Args& a, const Tensor& rows) {
-  const Tensor kept = to(a["targets"] != static_cast<double>(a.integer("ignore_index", no_ignore_index)), a.dtype);
-  return sum(rows * kept) / sum(kept);
+          .label_smoothing = a.number("smoothing", 0),
+          .z_loss = a.number("coef", 0)};
 }
 
 Tensor loss(const Args& a) {
@@ -168,8 +164,17 @@ constexpr Op rows[] = {
     {"cross_entropy", loss},
     {"perplexity", [](const Args& a) { return exp(loss(a)); }},
     {"z_loss", [](const Args& a) { return a.number("coef", 0) * mean(square(logsumexp(a["logits"], {-1}))); }},
-    {"ce_plus_z",
-     [](const Args& a) { return loss(a) + a.number("coef", 0) * kept_mean(a, square(logsumexp(a["logits"], {-1}))); }},
+    {"ce_plus_z", loss},
+    {"softcap", [](const Args& a) { return soft_cap(a["x"], a.number("cap", 0)); }},
+    {"capped_loss",
+     [](const Args& a) { return cross_entropy(soft_cap(a["logits"], a.number("cap", 0)), a["targets"]); }},
+    {"sinusoidal",
+     [](const Args& a) {
+       const Tensor &x = a["x"], &at = a["pos"];
+       const Tensor table = sinusoidal_positions(max(at).item<int64_t>() + 1, x.size(-1), a.dtype);
+       return x + index_select(table, 0, at);
+     }},
+    {"learned_positions", [](const Args& a) { return a["x"] + embedding(a["table"], a["pos"]); }},
     {"sampling_probabilities", sampling},
 };
 

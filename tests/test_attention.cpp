@@ -24,11 +24,14 @@ std::vector<double> reference(const Tensor& q, const Tensor& k, const Tensor& v,
         for (int64_t j = 0; j < keys; ++j) {
           if (allowed[static_cast<size_t>(((b * heads + h) * queries + i) * keys + j)] == 0) continue;
           if (o.causal && j > i + keys - queries) continue;
+          if (o.window > 0 && j <= i + keys - queries - o.window) continue;
           double score = 0;
           for (int64_t d = 0; d < width; ++d)
             score += qs[static_cast<size_t>(((b * heads + h) * queries + i) * width + d)] *
                      ks[static_cast<size_t>((kv * keys + j) * width + d)];
-          const double e = std::exp(score * scale);
+          score *= scale;
+          if (o.soft_cap > 0) score = o.soft_cap * std::tanh(score / o.soft_cap);
+          const double e = std::exp(score);
           total += e;
           for (int64_t d = 0; d < values; ++d)
             row[static_cast<size_t>(d)] += e * vs[static_cast<size_t>((kv * keys + j) * values + d)];
@@ -60,9 +63,14 @@ TEST_SUITE("attention") {
                               coins({1, s.heads, s.queries, s.keys}, 6),
                               coins({s.batch, s.heads, s.queries, s.keys}, 7),
                               coins({s.batch, 1, 1, s.keys}, 8)};
+      const AttentionOptions forms[] = {{},
+                                        {.causal = true, .scale = 0.7},
+                                        {.causal = true, .window = 2},
+                                        {.scale = 2, .soft_cap = 0.5},
+                                        {.causal = true, .scale = 0.7, .window = 3, .soft_cap = 1.5}};
       for (const Tensor& mask : masks)
-        for (const bool causal : {false, true}) {
-          const AttentionOptions options{.mask = mask, .causal = causal, .scale = causal ? 0.7 : 0};
+        for (AttentionOptions options : forms) {
+          options.mask = mask;
           CAPTURE(s.queries);
           CAPTURE(s.keys);
           const auto f = [&](const Tensor& a, const Tensor& b, const Tensor& c) {
@@ -71,6 +79,9 @@ TEST_SUITE("attention") {
           const Tensor wanted = from(reference(q, k, v, options), {s.batch, s.heads, s.queries, s.values});
           CHECK(difference(f(q, k, v).detach(), wanted) < 1e-13);
           CHECK(difference(f(reversed_strides(q), reversed_strides(k), reversed_strides(v)).detach(), wanted) < 1e-13);
+          const auto fused = gradients(f, {q, k, v}), plain = gradients(f, {q, k, v}, true);
+          for (size_t i = 0; i < 3; ++i) CHECK(difference(fused[i], plain[i].detach()) < 1e-10);
+          if (options.window > 0 && mask.defined()) continue;  // often one key is left, and the gradient of q is 0
           check_derivatives(f, {q, k, v});
         }
     }
@@ -139,6 +150,46 @@ TEST_SUITE("attention") {
     CHECK(message<AutogradError>([&] {
             sum(y).backward();
           }).starts_with("scaled_dot_product_attention: a tensor saved for backward"));
+  }
+
+  TEST_CASE("a window as long as the keys, or longer, hides none; a window of 1 returns the values") {
+    const Tensor q = leaf({1, 2, 5, 4}, 1), k = leaf({1, 2, 5, 4}, 2), v = leaf({1, 2, 5, 4}, 3);
+    const auto windowed = [&](int64_t window) {
+      return scaled_dot_product_attention(q, k, v, {.causal = true, .window = window}).detach();
+    };
+    for (const int64_t window : {int64_t{5}, int64_t{6}, INT64_MAX})
+      CHECK(difference(windowed(window), windowed(0)) == 0);
+    CHECK(difference(windowed(4), windowed(0)) > 0.01);
+    CHECK(difference(windowed(1), v.detach()) < 1e-15);
+  }
+
+  TEST_CASE("a soft cap bounds scores before the mask: the future stays unseen, a large cap changes nothing") {
+    const Tensor q = leaf({3, 4}, 1), k = leaf({3, 4}, 2), v = leaf({3, 4}, 3);
+    const auto capped = [&](const Tensor& values, double cap) {
+      return scaled_dot_product_attention(q, k, values, {.causal = true, .soft_cap = cap}).detach();
+    };
+    const Tensor later = clone(v.detach());
+    select(later, 0, 2).fill_(1e6);
+    CHECK(difference(select(capped(later, 0.1), 0, 1), select(capped(v, 0.1), 0, 1)) == 0);
+    CHECK(difference(capped(v, 1e6), capped(v, 0)) < 1e-11);
+    // Equal scores where all are squeezed to nothing: the mean of what is seen.
+    CHECK(difference(select(capped(v, 1e-9), 0, 2), mean(v.detach(), {0})) < 1e-8);
+  }
+
+  TEST_CASE("dropout of probabilities: kept ones grow, the mean stays, masks and dtypes as without") {
+    const Tensor q = zeros({1, 1, 1, 2}), k = zeros({1, 1, 20000, 2}), v = ones({1, 1, 20000, 1});
+    manual_seed(5);
+    CHECK(scaled_dot_product_attention(q, k, v, {.dropout = 0.3}).item() == doctest::Approx(1).epsilon(0.02));
+    CHECK(scaled_dot_product_attention(q, k, v, {.dropout = 1}).item() == 0);
+    const Tensor x = leaf({4, 3}, 1, DType::bf16);
+    manual_seed(5);
+    const Tensor y = scaled_dot_product_attention(x, x, x, {.causal = true, .dropout = 0.5});
+    CHECK(y.dtype() == DType::bf16);
+    manual_seed(5);
+    const Tensor again = scaled_dot_product_attention(x, x, x, {.causal = true, .dropout = 0.5});
+    CHECK(difference(y.detach(), again.detach()) == 0);
+    const Tensor first = select(y.detach(), 0, 0), seen = select(x.detach(), 0, 0);  // sees itself alone, kept or not
+    CHECK((difference(first, zeros({3}, DType::bf16)) == 0 || difference(first, seen * 2) == 0));
   }
 
   TEST_CASE("errors") {

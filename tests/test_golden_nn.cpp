@@ -26,23 +26,35 @@ Tensor values_of_seeing_queries(const FixtureCase& c, const Tensor& stored, cons
 
 TEST_SUITE("golden_nn") {
   TEST_CASE("layers") {
-    constexpr std::string_view fixtures[] = {"nn/embedding",    "nn/linear",    "nn/activations", "nn/rmsnorm",
-                                             "nn/rmsnorm_bf16", "nn/layernorm", "nn/ffn",         "nn/glu"};
+    constexpr std::string_view fixtures[] = {"nn/embedding", "nn/linear",       "nn/activations",
+                                             "nn/rmsnorm",   "nn/rmsnorm_bf16", "nn/layernorm",
+                                             "nn/ffn",       "nn/glu",          "nn/absolute_positions"};
     check_fixtures(fixtures);
   }
 
   TEST_CASE("softmax, losses and sampling") {
-    constexpr std::string_view fixtures[] = {"nn/softmax", "nn/cross_entropy", "nn/z_loss_perplexity", "nn/sampling"};
+    constexpr std::string_view fixtures[] = {"nn/softmax", "nn/cross_entropy", "nn/z_loss_perplexity", "nn/softcap",
+                                             "nn/sampling"};
     check_fixtures(fixtures);
   }
 
   TEST_CASE("attention") {
-    constexpr std::string_view fixtures[] = {
-        "nn/rope_adjacent", "nn/rope_half", "nn/rope_relative",          "nn/sdpa", "nn/gqa_mqa", "nn/mha",
-        "nn/blocks",        "nn/qk_norm",   "nn/rope_layout_conversion", "nn/lora", "cs336/sdpa", "cs336/rope"};
-    constexpr Skip skips[] = {{"nn/sdpa:c6", "attention with a soft cap"}};
+    constexpr std::string_view fixtures[] = {"nn/rope_adjacent",
+                                             "nn/rope_half",
+                                             "nn/rope_relative",
+                                             "nn/sdpa",
+                                             "nn/gqa_mqa",
+                                             "nn/mha",
+                                             "nn/blocks",
+                                             "nn/sliding_window",
+                                             "nn/rope_scaling",
+                                             "nn/qk_norm",
+                                             "nn/rope_layout_conversion",
+                                             "nn/lora",
+                                             "cs336/sdpa",
+                                             "cs336/rope"};
     constexpr Policy policies[] = {{"nn/sdpa:c5", "out/y", blind_query_is_zero},
                                    {"nn/sdpa:c5", "grad/in/v", values_of_seeing_queries}};
-    check_fixtures(fixtures, skips, policies);
+    check_fixtures(fixtures, {}, policies);
   }
 }

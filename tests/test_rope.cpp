@@ -79,6 +79,29 @@ TEST_SUITE("rope") {
     CHECK(y[2] == doctest::Approx(std::cos(257) - std::sin(257)).epsilon(0x1p-7));
   }
 
+  TEST_CASE("tables of given frequencies and a factor") {
+    const double frequencies[] = {1, 0.01};
+    const RopeTable powers = rope_table(6, 4, 10000.0), same = rope_table(6, frequencies),
+                    doubled = rope_table(6, frequencies, 2, DType::f64);
+    CHECK(difference(same.cos, powers.cos) == 0);
+    CHECK(difference(same.sin, powers.sin) == 0);
+    for (int64_t p = 0; p < 6; ++p) {
+      const double angle = static_cast<double>(p) * 0.01;
+      CHECK(doubled.cos.to_vector<double>()[static_cast<size_t>(2 * p + 1)] == 2 * std::cos(angle));
+      CHECK(doubled.sin.to_vector<double>()[static_cast<size_t>(2 * p + 1)] == 2 * std::sin(angle));
+    }
+    CHECK(rope_table(3, std::span<const double>{}).cos.shape() == Shape{3, 0});
+    const double bad[] = {1, INFINITY};
+    CHECK(message<ValueError>([&] { rope_table(3, bad); }) == "rope_table: frequency 1 is inf; it must be finite");
+    CHECK(message<ValueError>([&] { rope_table(3, frequencies, NAN); }) ==
+          "rope_table: factor is nan; it must be finite");
+    CHECK(message<ValueError>([&] { rope_table(-1, frequencies); }) ==
+          "rope_table: max_positions is -1; it must be 0 or more");
+    CHECK(message<DTypeError>([&] {
+            rope_table(3, frequencies, 1, DType::bf16);
+          }).starts_with("rope_table: dtype is bf16"));
+  }
+
   TEST_CASE("errors") {
     const RopeTable table = rope_table(8, 4);
     CHECK(message<ValueError>([] { rope_table(8, 5); }) ==
