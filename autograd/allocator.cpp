@@ -5,30 +5,19 @@
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <cstdlib>
 #include <mutex>
 #include <new>
 #include <utility>
 #include <vector>
 
+#include "size_class.h"
+
 namespace tapestry {
 namespace {
 
 constexpr size_t huge_page = size_t{2} << 20;
 
-// Size classes: four per power of two, so at most a fifth is lost to rounding. Class 0 is 64 bytes.
-struct SizeClass {
-  int index;
-  size_t bytes;
-};
-SizeClass size_class(size_t bytes) {
-  if (bytes <= 64) return {0, 64};
-  const int log = std::bit_width(bytes - 1);  // 2^(log-1) < bytes <= 2^log
-  const size_t half = size_t{1} << (log - 1), step = half / 4;
-  const size_t quarter = (bytes - half + step - 1) / step;  // 1..4
-  return {(log - 7) * 4 + static_cast<int>(quarter), half + quarter * step};
-}
 constexpr int classes = 4 * 58;
 
 struct Cache {

@@ -71,6 +71,7 @@ inline std::vector<NamedConfig> accounting_configs() {
          c.n_experts = 3, c.experts_per_token = 1, c.d_expert = 8, c.n_shared_experts = 2;
          c.expert_layers = {false, true, true}, c.normalise_experts = false;
        }},
+      {"dropout", [](Config& c) { c.attention_dropout = 0.1, c.residual_dropout = 0.1, c.embedding_dropout = 0.1; }},
   };
   std::vector<NamedConfig> configs;
   for (const Row& row : rows) {

@@ -35,7 +35,8 @@ struct TrainOptions {
   std::optional<double> lr;
   std::optional<std::string> tokenizer;
   int64_t sample = 500;
-  bool resume = false, overwrite = false, verify_resume = false, debug_nan = false, memory_report = false;
+  bool resume = false, overwrite = false, verify_resume = false, debug_nan = false, memory_report = false,
+       recompute = false;
 };
 
 /// Steps on either side of the stop that --verify-resume tries.
@@ -47,6 +48,7 @@ TrainConfig chosen_config(const TrainOptions& o) {
   if (o.steps) c.steps = *o.steps;
   if (o.batch) c.batch = *o.batch;
   if (o.micro_batch) c.micro_batch = *o.micro_batch;
+  if (o.recompute) c.recompute = true;
   if (o.context) c.context = c.model.max_seq_len = *o.context;
   if (o.seed) c.seed = *o.seed;
   if (o.eval_interval) c.eval_interval = *o.eval_interval;
@@ -204,6 +206,8 @@ void add_train(CLI::App& app) {
       command->add_option("--batch", o->batch, "windows a step")->type_name("N"),
       command->add_option("--micro-batch", o->micro_batch, "windows computed at once; a step adds up its gradients")
           ->type_name("N"),
+      command->add_flag("--recompute", o->recompute,
+                        "compute blocks again in backward: less memory, a third more time, the same result"),
       command->add_option("--context", o->context, "tokens a window predicts, and the model's longest sequence")
           ->type_name("N"),
       command->add_option("--lr", o->lr, "largest learning rate; the last one is scaled with it")->type_name("X"),

@@ -22,6 +22,7 @@ void each_field(Config& c, F&& f) {
   f("context", c.context);
   f("batch", c.batch);
   f("micro_batch", c.micro_batch);
+  f("recompute", c.recompute);
   f("steps", c.steps);
   f("lr", c.lr);
   f("lr_min", c.lr_min);
@@ -47,6 +48,10 @@ void read(const char* name, const Json& json, std::string& value) {
 void read(const char* name, const Json& json, int64_t& value) {
   if (!json.is_number_integer()) fail<FormatError>("config: {} is {}; expected a whole number", name, json.dump());
   value = json.get<int64_t>();
+}
+void read(const char* name, const Json& json, bool& value) {
+  if (!json.is_boolean()) fail<FormatError>("config: {} is {}; expected true or false", name, json.dump());
+  value = json.get<bool>();
 }
 void read(const char* name, const Json& json, double& value) {
   if (!json.is_number()) fail<FormatError>("config: {} is {}; expected a number", name, json.dump());

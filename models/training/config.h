@@ -18,6 +18,7 @@ struct TrainConfig {
   int64_t context = 64;            ///< tokens a training window predicts; at most model.max_seq_len
   int64_t batch = 12;              ///< windows a step
   int64_t micro_batch = 0;  ///< windows computed at once, to save memory: a step adds up its gradients; 0 takes all
+  bool recompute = false;   ///< blocks are computed again in backward: less memory, a third more time, the same result
   int64_t steps = 2000;     ///< updates
   double lr = 1e-3;         ///< largest rate, reached after the warm-up
   double lr_min = 1e-4;     ///< rate at the end of the cosine

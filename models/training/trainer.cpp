@@ -47,6 +47,7 @@ TrainConfig completed(TrainConfig config, const Tokenizer& tokenizer) {
 LanguageModel make_transformer(const TrainConfig& config) {
   manual_seed(static_cast<uint64_t>(config.seed));
   const auto model = std::make_shared<Transformer>(config.model);
+  model->recompute = config.recompute;
   const auto loss = [raw = model.get()](const LanguageModelLossOptions& options) {
     return [raw, options](const Tensor& tokens, const Tensor& targets) { return raw->loss(tokens, targets, options); };
   };

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "../../autograd/error.h"
+#include "../../autograd/tools/checkpoint.h"
 #include "../../nn/positions.h"
 
 namespace tapestry {
@@ -66,15 +67,32 @@ Tensor Transformer::forward(const Tensor& tokens, const TransformerArgs& args) c
   for (size_t i = 0; i < layers.size(); ++i) {
     const auto layer = static_cast<int64_t>(i);
     const auto& turning = rope_local && config.is_sliding(layer) ? rope_local : rope;
-    x = layers[i](x, BlockArgs{.rope = config.has_rope(layer) ? &*turning : nullptr,
-                               .positions = positions,
-                               .mask = args.mask,
-                               .store = args.cache != nullptr ? &args.cache->store(i) : nullptr,
-                               .balance = args.balance});
+    const BlockArgs how{.rope = config.has_rope(layer) ? &*turning : nullptr,
+                        .positions = positions,
+                        .mask = args.mask,
+                        .store = args.cache != nullptr ? &args.cache->store(i) : nullptr,
+                        .balance = args.balance};
+    x = recompute && args.cache == nullptr ? recomputed(layers[i], x, how) : layers[i](x, how);
   }
   if (args.last_only) x = slice(x, 1, -1, {});
   if (norm) x = (*norm)(x);
   return args.head ? logits(x) : x;  // (B, T, V)
+}
+
+// A block that is run twice must not add to the caller's balance twice: its own is an output of it.
+Tensor Transformer::recomputed(const TransformerBlock& block, const Tensor& x, const BlockArgs& args) const {
+  std::vector<Tensor> out = checkpoint(
+      [&block, args](const Tensor& h) {
+        BalanceLoss balance;
+        BlockArgs how = args;
+        if (args.balance != nullptr) how.balance = &balance;
+        std::vector<Tensor> result{block(h, how)};
+        if (const Tensor loss = balance.mean(); loss.defined()) result.push_back(loss);
+        return result;
+      },
+      x);
+  if (out.size() > 1) args.balance->add(out[1]);
+  return out[0];
 }
 
 Tensor Transformer::cross_entropy_of(const Tensor& hidden, const Tensor& targets,

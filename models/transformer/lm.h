@@ -38,6 +38,9 @@ struct Transformer : Layer<Transformer> {
   std::optional<Linear> lm_head;                    // (V, D); a tied head is the token embedding
   std::optional<RotaryEmbedding> rope, rope_local;  // of full and of sliding layers, where these differ
   Tensor sinusoids;                                 // (max_seq_len, D) f64, in no state dict
+  /// Keep of each block its input alone while recording, and compute the block again in backward: the same gradients bit
+  /// for bit, for less memory and a third more time (Chen et al. 2016).
+  bool recompute = false;
 
   /// ValueError for an invalid config. Weights start as nn/init.h says.
   explicit Transformer(const TransformerConfig& c);
@@ -52,6 +55,7 @@ struct Transformer : Layer<Transformer> {
 
  private:
   [[nodiscard]] Tensor embed(const Tensor& tokens, const Tensor& positions) const;
+  [[nodiscard]] Tensor recomputed(const TransformerBlock& block, const Tensor& x, const BlockArgs& args) const;
   [[nodiscard]] Tensor logits(const Tensor& hidden) const;
   [[nodiscard]] Tensor cross_entropy_of(const Tensor& hidden, const Tensor& targets,
                                         const LanguageModelLossOptions& o) const;
