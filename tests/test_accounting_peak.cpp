@@ -20,11 +20,12 @@ namespace {
 
 void add_gradients(const Transformer& model, int64_t rows, int64_t length, bool chunked_loss) {
   const auto ids = [&] { return randint(0, model.config.vocab_size, {rows, length}); };
+  const double tokens = static_cast<double>(rows * length);  // the sum of losses, divided afterwards, as a step does it
   const auto loss = [&] {
-    if (chunked_loss) return model.loss(ids(), ids());
-    return cross_entropy(model(ids()), ids());
+    if (chunked_loss) return model.loss(ids(), ids(), {.reduction = Reduction::sum});
+    return cross_entropy(model(ids()), ids(), {.reduction = Reduction::sum});
   };
-  loss().backward();
+  loss().backward(scalar(1 / tokens));
 }
 
 struct Peak {
@@ -79,8 +80,12 @@ TEST_SUITE("accounting_peak") {
       c.max_seq_len = 64, c.d_model = 64, c.d_ff = 160, c.vocab_size = 100;
       const double bound = c.n_experts > 0 ? 0.05 : 0.01;  // experts do not get equally many tokens
       for (const bool recompute : {false, true})
-        for (const bool accumulate : {false, true})
-          check_peak(c, 3, 64, {.recompute = recompute, .accumulate = accumulate}, bound);
+        for (const bool chunked_loss : {false, true})
+          for (const bool accumulate : {false, true}) {
+            const TrainingMemoryOptions o{
+                .recompute = recompute, .chunked_loss = chunked_loss, .accumulate = accumulate};
+            check_peak(c, 3, 64, o, bound);
+          }
     }
   }
 
@@ -98,7 +103,9 @@ TEST_SUITE("accounting_peak") {
       TransformerConfig c = accounting_base();
       c.vocab_size = vocab_size, c.n_layers = n_layers, c.d_model = d_model, c.d_ff = 3 * d_model;
       c.max_seq_len = length;
-      for (const bool recompute : {false, true}) check_peak(c, rows, length, {.recompute = recompute});
+      for (const bool recompute : {false, true})
+        for (const bool chunked_loss : {false, true})
+          check_peak(c, rows, length, {.recompute = recompute, .chunked_loss = chunked_loss});
     }
   }
 

@@ -11,6 +11,7 @@ namespace tapestry {
 namespace {
 
 using Value = SizedTape::Value;
+using Values = SizedTape::Values;
 using Op = SizedTape::Op;
 using Rule = SizedTape::Rule;
 
@@ -29,7 +30,7 @@ class SizedTransformer {
     TrainingMemory m;
     for (int i = 0; i < (o.accumulate ? 2 : 1); ++i) {
       next_ = 0;
-      const Value loss = o.chunked_loss ? chunked_loss(hidden(o), o) : loss_of_logits(hidden(o));
+      const Value loss = o.chunked_loss ? chunked_loss(hidden(o), o.loss_chunk) : loss_of_logits(hidden(o));
       m.saved = tape_.live()[MemoryKind::saved];
       tape_.backward(loss);
     }
@@ -258,14 +259,17 @@ class SizedTransformer {
     return tape_.apply({.inputs = {logits}, .saved = {logits, targets, tape_.constant(tokens_ * f32)}}, f32);
   }
 
-  Value chunked_loss(const Value& hidden, const TrainingMemoryOptions& o) {
+  /// linear_cross_entropy: its gradients are there at the end of forward, and scaled in backward.
+  Value chunked_loss(const Value& hidden, int64_t asked) {
     const Value targets = tape_.constant(tokens_ * i64);
     const auto [weight, bias] = head();
-    const int64_t chunk = std::min(o.loss_chunk > 0 ? o.loss_chunk : 256, tokens_);
-    const Value dx = tape_.constant(hidden.bytes), dw = tape_.constant(weight.bytes);
-    Op op{.inputs = {hidden, weight}, .saved = {hidden, targets, dx, dw}};
-    op.forward_bytes = chunk * c_.vocab_size * f32;
+    constexpr int64_t least = 256, elements = int64_t{1} << 20;
+    const int64_t wanted = asked > 0 ? asked : std::max(least, elements / c_.vocab_size / 64 * 64);
+    const int64_t chunk = std::min(wanted, tokens_), blocks = c_.final_soft_cap > 0 ? 2 : 1;
+    Op op{.inputs = {hidden, weight}, .saved = {hidden, targets}};
     if (bias.bytes > 0) op.inputs.push_back(bias);
+    for (const Value& in : Values(op.inputs)) op.saved.push_back(tape_.constant(in.bytes));
+    op.forward_bytes = (blocks * c_.vocab_size + 1) * chunk * f32;
     return tape_.apply(op, f32);
   }
 

@@ -9,10 +9,10 @@
 namespace tapestry {
 
 struct TrainingMemoryOptions {
-  bool recompute = false;     ///< Transformer::recompute: blocks are computed again in backward
-  bool chunked_loss = false;  ///< Transformer::loss, which holds no logits, in place of cross_entropy of the logits
-  bool accumulate = false;    ///< further micro-batches add to gradients that exist
-  int64_t loss_chunk = 0;     ///< rows of logits the chunked loss holds; 0: as linear_cross_entropy chooses
+  bool recompute = false;    ///< Transformer::recompute: blocks are computed again in backward
+  bool chunked_loss = true;  ///< Transformer::loss, which holds no logits; false: cross_entropy of the logits
+  bool accumulate = false;   ///< further micro-batches add to gradients that exist
+  int64_t loss_chunk = 0;    ///< rows of logits the chunked loss holds; 0: as linear_cross_entropy chooses
 };
 
 /// Bytes by kind, as a MemoryTracker counts them: what kernels take for themselves is not in it.

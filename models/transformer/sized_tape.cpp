@@ -76,8 +76,12 @@ SizedTape::Value SizedTape::record(const Op& op, Value out) {
 }
 
 SizedTape::Value SizedTape::apply(const Op& op, int64_t bytes) {
+  // Inputs count as saved from the start, what the op makes from its end.
+  for (const Value& v : op.saved)
+    for (const Value& in : op.inputs)
+      if (in.memory == v.memory) mark_saved({v});
   Value out{bytes, take(bytes)};
-  const Memory temporary = op.forward_bytes > 0 ? take(op.forward_bytes) : Memory{};
+  if (op.forward_bytes > 0) take(op.forward_bytes);
   return record(op, std::move(out));
 }
 
