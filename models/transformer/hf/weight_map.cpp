@@ -101,4 +101,23 @@ std::vector<std::string> WeightMap::sources(const std::string& parameter) const 
   return names;
 }
 
+std::string WeightMap::only_source(const std::string& parameter) const {
+  const std::vector<std::string> names = sources(parameter);
+  if (names.size() != 1) return "";
+  for (const size_t i : of_stored_.at(names[0]))
+    if (parts_[i].ours != parameter) return "";
+  return names[0];
+}
+
+Tensor WeightMap::turned(const std::string& parameter, const Tensor& rows, bool to_stored) const {
+  const RopeLayout layout = to_stored ? family_.rope_layout : config_.rope_layout;
+  std::vector<Tensor> pieces;
+  for (const size_t i : of_parameter_.at(parameter)) {
+    const Part& p = parts_[i];
+    const Tensor t = rows_of(rows, p.our_row, p.rows);
+    pieces.push_back(p.turns ? to_rope_layout(t, layout, config_.head_width(), config_.rotary_dim()) : t);
+  }
+  return joined(pieces);
+}
+
 }  // namespace tapestry::hf

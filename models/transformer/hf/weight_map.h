@@ -30,6 +30,10 @@ class WeightMap {
   [[nodiscard]] Tensor stored(const std::string& name, const Lookup& parameter) const;
   /// Stored weights that a parameter is made of.
   [[nodiscard]] std::vector<std::string> sources(const std::string& parameter) const;
+  /// The stored weight that is this parameter and nothing else; empty if there is none.
+  [[nodiscard]] std::string only_source(const std::string& parameter) const;
+  /// Rows in the order of this parameter's (out, …), turned from its layout to the stored one, or back.
+  [[nodiscard]] Tensor turned(const std::string& parameter, const Tensor& rows, bool to_stored) const;
 
  private:
   struct Part {
