@@ -9,6 +9,7 @@
 #include "../autograd/error.h"
 #include "../models/training/checkpoint.h"
 #include "../models/training/loop.h"
+#include "../models/training/text_model.h"
 #include "../models/training/verify_resume.h"
 #include "../nn/safetensors.h"
 #include "training_fixtures.h"
@@ -117,7 +118,7 @@ TEST_SUITE("train_resume") {
     CHECK_FALSE(run.holds_run());
     start(run, text, 100);
     CHECK(run.holds_run());
-    const TextModel loaded = load_text_model(run);
+    const TextModel loaded = load_text_model(run.path());
     CHECK(loaded.tokenizer->to_json() == text.tokenizer().to_json());
     CHECK(loaded.model->config.vocab_size == text.tokenizer().vocab_size());
     CHECK(TrainConfig::from_json(read_file(run.config())).steps == 12);

@@ -69,6 +69,7 @@ int main(int argc, char** argv) {
     tapestry::programs::add_info(app);
     tapestry::programs::add_zoo(app);
     tapestry::programs::add_ablate(app);
+    tapestry::programs::add_convert(app);
     check_values(app);
     app.parse(argc, argv);
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) return complain("cannot write to the standard output", 1);

@@ -13,6 +13,7 @@ void add_generate(CLI::App& app);
 void add_info(CLI::App& app);
 void add_zoo(CLI::App& app);
 void add_ablate(CLI::App& app);
+void add_convert(CLI::App& app);
 
 /// `--threads`, applied as soon as it is read.
 void add_threads_option(CLI::App& command);

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "../training/run_folder.h"
+#include "../training/text_model.h"
 #include "../transformer/generate_text.h"
 
 namespace tapestry::programs {

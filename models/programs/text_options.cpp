@@ -37,12 +37,9 @@ void add_text_options(CLI::App& command, TextOptions& o) {
   add_threads_option(command);
 }
 
-TextModel load_model(const std::string& folder) { return load_text_model(RunFolder(folder)); }
+TextModel load_model(const std::string& folder) { return load_text_model(folder); }
 
-std::vector<int32_t> end_tokens(const TextModel& model) {
-  const auto eos = model.tokenizer->eos_id();
-  return eos ? std::vector<int32_t>{*eos} : std::vector<int32_t>{};
-}
+std::vector<int32_t> end_tokens(const TextModel& model) { return model.eos_ids; }
 
 void report_speed(int64_t prompt_tokens, const Generation& g) {
   const auto rate = [](int64_t n, double seconds) { return seconds > 0 ? static_cast<double>(n) / seconds : 0.0; };

@@ -88,7 +88,7 @@ void print_result(const TrainingText& text, const TokenLoss& held_out) {
 
 void print_sample(const RunFolder& folder, const TrainingText& text, int64_t tokens) {
   fmt::print("\n{} tokens it writes at temperature {}:\n\n", tokens, default_temperature);
-  const TextModel loaded = load_text_model(folder);
+  const TextModel loaded = load_text_model(folder.path());
   const std::string written = sample_text(loaded, start_tokens(*loaded.tokenizer),
                                           {.max_tokens = tokens,
                                            .sampler = {.temperature = default_temperature},

@@ -7,10 +7,8 @@
 
 #include "../../autograd/error.h"
 #include "../../nn/atomic_file.h"
-#include "../../nn/mapped_file.h"
 #include "../../nn/safetensors.h"
 #include "../../nn/state_dict.h"
-#include "../strict_json.h"
 
 namespace tapestry {
 
@@ -37,24 +35,6 @@ void write_run_config(const RunFolder& folder, const Trainer& trainer) {
 
 void export_model(const RunFolder& folder, const Trainer& trainer) {
   write_safetensors(folder.model(), state_dict(trainer.model()));
-}
-
-TextModel load_text_model(const RunFolder& folder) {
-  const MappedFile file(folder.config());
-  const auto json = parse_strict_json("config", file.bytes());
-  if (!json.is_object() || !json.contains("model") || !json.contains("tokenizer"))
-    fail<FormatError>("config: '{}' is not the config of a run: it must be a JSON object with model and tokenizer",
-                      folder.config());
-  const TransformerConfig config = TransformerConfig::from_json(json["model"].dump());
-  TextModel loaded{.model = {}, .tokenizer = tokenizer_from_json(json["tokenizer"].dump())};
-  if (loaded.tokenizer->vocab_size() != config.vocab_size)
-    fail<FormatError>("config: '{}' has vocab_size {}, but its tokenizer has {}", folder.config(), config.vocab_size,
-                      loaded.tokenizer->vocab_size());
-  const TensorFile weights = read_safetensors(folder.model());
-  loaded.model = std::make_shared<Transformer>(config);
-  load_state_dict(*loaded.model, weights.tensors);
-  loaded.model->eval();
-  return loaded;
 }
 
 }  // namespace tapestry

@@ -1,11 +1,9 @@
-// The folder of a run: which file is what, and how a trained model is read from it.
+// The folder of a run: which file is what. Not here: reading a trained model from it (text_model.h).
 // Next: loop.h.
 #pragma once
 
-#include <memory>
 #include <string>
 
-#include "../transformer/lm.h"
 #include "trainer.h"
 
 namespace tapestry {
@@ -33,13 +31,5 @@ class RunFolder {
 void write_run_config(const RunFolder& folder, const Trainer& trainer);
 /// model.safetensors: the weights under their names. Atomic.
 void export_model(const RunFolder& folder, const Trainer& trainer);
-
-/// A trained model with the tokenizer it was trained with.
-struct TextModel {
-  std::shared_ptr<Transformer> model;
-  std::unique_ptr<Tokenizer> tokenizer;
-};
-/// From config.json and model.safetensors. IoError or FormatError, naming the file.
-TextModel load_text_model(const RunFolder& folder);
 
 }  // namespace tapestry
