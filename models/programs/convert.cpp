@@ -2,6 +2,7 @@
 // Next: ../transformer/hf/folder.h.
 #include <fmt/core.h>
 
+#include <filesystem>
 #include <memory>
 
 #include "../../nn/atomic_file.h"
@@ -39,13 +40,18 @@ void fold_adapter(Transformer& model, const hf::Family& family, const std::strin
   fmt::print("folded in: {} adapters\n", report.loaded.size() / 2);
 }
 
+/// Copies what lies beside the weights, and says what was written.
+void report(const std::string& what, const Options& o, const std::string& dtype) {
+  std::string beside;
+  for (const std::string& name : hf::copy_companions(o.from, o.to)) beside += ", " + name;
+  fmt::print("written: {} in {}, {}{}\n", what, o.to, dtype, beside);
+}
+
 void save(const Options& o, const Transformer& model, const hf::Family& family, const std::string& dtype,
           const hf::ModelIds& ids) {
   hf::save_model(o.to, model, family,
                  {.dtype = dtype, .max_shard_bytes = static_cast<int64_t>(o.shard_size), .ids = ids});
-  std::string beside;
-  for (const std::string& name : hf::copy_companions(o.from, o.to)) beside += ", " + name;
-  fmt::print("written: {} model in {}, {}{}\n", family.model_type, o.to, dtype, beside);
+  report(fmt::format("{} model", family.model_type), o, dtype);
 }
 
 void from_published(const Options& o) {
@@ -56,7 +62,7 @@ void from_published(const Options& o) {
   if (!o.family.empty()) return save(o, *m.model, hf::family_named(o.family), dtype, m.ids);
   const TextModel text = with_tokenizer(o.from, std::move(m));
   save_text_model(o.to, text, dtype);
-  fmt::print("written: run in {}, {}{}\n", o.to, dtype, text.tokenizer == nullptr ? ", without a tokenizer" : "");
+  report(text.tokenizer == nullptr ? "run without a tokenizer" : "run", o, dtype);
 }
 
 void from_run(const Options& o) {
@@ -68,6 +74,7 @@ void from_run(const Options& o) {
   if (m.bos_id) ids.bos = {*m.bos_id};
   save(o, *m.model, family, file_dtype(o.dtype, "F32"), ids);
   const auto* bpe = dynamic_cast<const BpeTokenizer*>(m.tokenizer.get());
+  if (std::filesystem::exists(o.to + "/tokenizer.json")) return;
   if (bpe != nullptr)
     write_file_atomically(o.to + "/tokenizer.json", bpe->tokenizer_json());
   else if (m.tokenizer != nullptr)

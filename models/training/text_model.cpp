@@ -23,6 +23,11 @@ void check_vocabulary(const std::string& folder, const TextModel& m) {
                       m.model->config.vocab_size, m.tokenizer->vocab_size());
 }
 
+void set_ids(TextModel& m, const hf::ModelIds& ids) {
+  for (const int64_t id : ids.eos) m.eos_ids.push_back(static_cast<int32_t>(id));
+  if (!ids.bos.empty()) m.bos_id = static_cast<int32_t>(ids.bos[0]);
+}
+
 TextModel load_run(const std::string& path, const TextModelOptions& o) {
   const RunFolder folder(path);
   const MappedFile file(folder.config());
@@ -40,10 +45,13 @@ TextModel load_run(const std::string& path, const TextModelOptions& o) {
   if (o.dtype != DType::f32) to(*m.model, o.dtype);
   load_state_dict(*m.model, weights.tensors);
   m.model->eval();
-  if (m.tokenizer == nullptr) return m;
-  check_vocabulary(path, m);
-  if (const auto eos = m.tokenizer->eos_id()) m.eos_ids = {*eos};
-  m.bos_id = m.tokenizer->bos_id();
+  hf::ModelIds ids;
+  if (m.tokenizer != nullptr) {
+    check_vocabulary(path, m);
+    if (const auto eos = m.tokenizer->eos_id()) ids.eos = {*eos};
+    if (const auto bos = m.tokenizer->bos_id()) ids.bos = {*bos};
+  }
+  set_ids(m, hf::generation_ids(path, ids));
   return m;
 }
 
@@ -52,8 +60,7 @@ TextModel load_run(const std::string& path, const TextModelOptions& o) {
 TextModel with_tokenizer(const std::string& folder, hf::LoadedModel loaded) {
   TextModel m{.model = std::move(loaded.model), .tokenizer = {}};
   m.family = loaded.family->model_type;
-  for (const int64_t id : loaded.ids.eos) m.eos_ids.push_back(static_cast<int32_t>(id));
-  if (!loaded.ids.bos.empty()) m.bos_id = static_cast<int32_t>(loaded.ids.bos[0]);
+  set_ids(m, loaded.ids);
   std::error_code ignored;
   for (const char* name : {"/tokenizer.json", "/vocab.json"}) {
     if (!std::filesystem::exists(folder + name, ignored)) continue;

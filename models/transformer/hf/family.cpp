@@ -21,8 +21,8 @@ bool all_equal(const List& list, typename List::value_type value) {
 }  // namespace
 
 std::span<const Family* const> families() {
-  static constexpr const Family* table[] = {&llama, &qwen3, &qwen2,   &mistral,  &gpt2,      &gemma2,  &gemma3_text,
-                                            &olmo2, &phi3,  &smollm3, &minimind, &qwen3_moe, &mixtral, &cs336};
+  static constexpr const Family* table[] = {&llama, &qwen3, &qwen2,   &mistral,   &gpt2,    &gemma2,   &gemma3_text,
+                                            &olmo2, &phi3,  &smollm3, &qwen3_moe, &mixtral, &minimind, &cs336};
   return table;
 }
 

@@ -68,18 +68,6 @@ void check_tied_head(const std::string& folder, const WeightFiles& files, const 
         folder, head, table);
 }
 
-ModelIds generation_ids(const std::string& folder, ModelIds ids) {
-  const std::string path = folder + "/generation_config.json";
-  std::error_code ignored;
-  if (!fs::exists(path, ignored)) return ids;
-  const MappedFile file(path);
-  ConfigFields f = ConfigFields::reading(path, file.bytes());
-  if (f.given("bos_token_id")) f.ids("bos_token_id", ids.bos);
-  if (f.given("eos_token_id")) f.ids("eos_token_id", ids.eos);
-  if (f.given("pad_token_id")) f.ids("pad_token_id", ids.pad);
-  return ids;
-}
-
 }  // namespace
 
 bool is_model_folder(const std::string& folder) {
@@ -194,15 +182,29 @@ void save_model(const std::string& folder, const Transformer& model, const Famil
 }
 
 const Family& family_for(const TransformerConfig& config) {
+  const Family* able = nullptr;
   for (const Family* family : families()) {
     try {
-      static_cast<void>(write_config(*family, config));
-      return *family;
+      const TransformerConfig own = read_config("config.json", write_config(*family, config)).config;
+      if (own.fused_qkv == config.fused_qkv && own.fused_gate_up == config.fused_gate_up) return *family;
+      if (able == nullptr) able = family;
     } catch (const FormatError&) {  // the next one
     }
   }
-  static_cast<void>(write_config(*families()[0], config));
-  fail<FormatError>("hf: no family can express this model");
+  if (able == nullptr) static_cast<void>(write_config(*families()[0], config));  // says why not
+  return able != nullptr ? *able : *families()[0];
+}
+
+ModelIds generation_ids(const std::string& folder, ModelIds ids) {
+  const std::string path = folder + "/generation_config.json";
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) return ids;
+  const MappedFile file(path);
+  ConfigFields f = ConfigFields::reading(path, file.bytes());
+  if (f.given("bos_token_id")) f.ids("bos_token_id", ids.bos);
+  if (f.given("eos_token_id")) f.ids("eos_token_id", ids.eos);
+  if (f.given("pad_token_id")) f.ids("pad_token_id", ids.pad);
+  return ids;
 }
 
 std::vector<std::string> copy_companions(const std::string& from, const std::string& to) {

@@ -46,9 +46,11 @@ struct SaveModelOptions {
 /// merged, or if the folder holds a model; IoError.
 void save_model(const std::string& folder, const Transformer& model, const Family& family,
                 const SaveModelOptions& options = {});
-/// The first family that can express the config. FormatError, with what keeps it from being a llama, if there is none.
+/// The first family that can express the config, if possible one that fuses the same projections. FormatError, with what keeps it from being a llama, if there is none.
 const Family& family_for(const TransformerConfig& config);
 
+/// The ids of generation_config.json where it has them, the given ones otherwise.
+ModelIds generation_ids(const std::string& folder, ModelIds otherwise);
 /// Copies tokenizer.json, generation_config.json and their like as they are. Returns their names.
 std::vector<std::string> copy_companions(const std::string& from, const std::string& to);
 
