@@ -2,10 +2,8 @@
 // Next: text_options.cpp.
 #include <fmt/core.h>
 
-#include <map>
 #include <memory>
 
-#include "../../autograd/error.h"
 #include "text_options.h"
 
 namespace tapestry::programs {
@@ -16,7 +14,7 @@ struct Options {
   std::vector<std::string> prompts;
   bool special = false;
   int64_t log_probabilities = 0;
-  WhenFull when_full = WhenFull::slide;
+  std::string when_full = "slide";
 };
 
 std::vector<int32_t> tokens_of(const Tokenizer& tokenizer, const std::string& prompt, bool special) {
@@ -37,7 +35,9 @@ void print_log_probabilities(const Tokenizer& tokenizer, const Generation& g) {
 void run(Options& o) {
   const TextModel model = load_model(o.text.model);
   GenerateOptions& options = o.text.generate;
-  options.when_full = o.when_full;
+  options.when_full = o.when_full == "slide"  ? WhenFull::slide
+                      : o.when_full == "stop" ? WhenFull::stop
+                                              : WhenFull::error;
   options.log_probabilities = o.log_probabilities > 0 ? o.log_probabilities : -1;
   if (!o.text.ignore_eos) options.stop_ids = end_tokens(model);
   if (o.prompts.empty()) o.prompts.emplace_back();
@@ -68,11 +68,10 @@ void add_generate(CLI::App& app) {
       ->type_size(1)
       ->allow_extra_args(false);
   command->add_flag("--special", o->special, "special tokens in the prompt are meant as such");
-  command->add_option("--when-full", o->when_full, "after max_seq_len tokens: slide, stop or error")
+  command->add_option("--when-full", o->when_full, "what happens once the model has read max_seq_len tokens")
       ->type_name("WHAT")
-      ->transform(CLI::CheckedTransformer(std::map<std::string, WhenFull>{
-          {"slide", WhenFull::slide}, {"stop", WhenFull::stop}, {"error", WhenFull::error}}))
-      ->default_str("slide");
+      ->check(CLI::IsMember({"slide", "stop", "error"}))
+      ->capture_default_str();
   command->add_option("--log-probabilities", o->log_probabilities, "list each token with the K likeliest ones")
       ->type_name("K")
       ->check(CLI::NonNegativeNumber);

@@ -66,6 +66,9 @@ int main(int argc, char** argv) {
   try {
     tapestry::programs::add_train(app);
     tapestry::programs::add_generate(app);
+    tapestry::programs::add_chat(app);
+    tapestry::programs::add_eval(app);
+    tapestry::programs::add_check_cache(app);
     tapestry::programs::add_info(app);
     tapestry::programs::add_zoo(app);
     tapestry::programs::add_ablate(app);

@@ -10,6 +10,9 @@ namespace tapestry::programs {
 /// when the line has been parsed. Errors are thrown.
 void add_train(CLI::App& app);
 void add_generate(CLI::App& app);
+void add_chat(CLI::App& app);
+void add_eval(CLI::App& app);
+void add_check_cache(CLI::App& app);
 void add_info(CLI::App& app);
 void add_zoo(CLI::App& app);
 void add_ablate(CLI::App& app);

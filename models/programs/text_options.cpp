@@ -4,7 +4,7 @@
 
 #include <fmt/core.h>
 
-#include <map>
+#include <algorithm>
 
 namespace tapestry::programs {
 
