@@ -89,7 +89,7 @@ TEST_SUITE("trainer") {
         {"batch", "2147483649", "config: batch is 2147483649; it must be at most 2147483648"},
         {"steps", "1, \"steps\": 2", "config: the field steps is given twice; keep one"},
         {"batch", "1.5", "config: batch is 1.5; expected a whole number"},
-        {"tokenizer", "\"words\"", "config: tokenizer is 'words'; there are char and byte"},
+        {"tokenizer", "\"words\"", "config: tokenizer is 'words'; there are char and byte, and files such as ./tokenizer.json"},
         {"tokenizer", "3", "config: tokenizer is 3; expected a string"},
         {"held_out", "0", "config: held_out is 0; it must lie between 0 and 1"},
         {"context", "17", "config: context 17 is more than the model's max_seq_len 16"},

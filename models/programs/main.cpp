@@ -71,6 +71,7 @@ int main(int argc, char** argv) {
     tapestry::programs::add_check_cache(app);
     tapestry::programs::add_info(app);
     tapestry::programs::add_zoo(app);
+    tapestry::programs::add_tokenizer(app);
     tapestry::programs::add_ablate(app);
     tapestry::programs::add_finetune(app);
     tapestry::programs::add_convert(app);

@@ -15,6 +15,7 @@ void add_eval(CLI::App& app);
 void add_check_cache(CLI::App& app);
 void add_info(CLI::App& app);
 void add_zoo(CLI::App& app);
+void add_tokenizer(CLI::App& app);
 void add_ablate(CLI::App& app);
 void add_finetune(CLI::App& app);
 void add_convert(CLI::App& app);

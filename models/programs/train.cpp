@@ -138,13 +138,20 @@ void finish_run(const RunFolder& folder, Trainer& trainer, const TrainOptions& o
   fmt::print("\n{0}/model.safetensors, {0}/config.json and {0}/log.jsonl are written\n", folder.path());
 }
 
+TrainingText text_for(const TrainOptions& o, const TrainConfig& config) {
+  if (!o.config.empty() && !o.tokenizer)
+    if (auto tokenizer = tokenizer_in_config(std::string(MappedFile(o.config).bytes())))
+      return TrainingText::read(o.data, std::move(tokenizer), config.held_out);
+  return TrainingText::read(o.data, config.tokenizer, config.held_out);
+}
+
 void start(const TrainOptions& o) {
   const TrainConfig config = chosen_config(o);
   const RunFolder folder(o.out);
   if (!o.overwrite && !o.verify_resume && folder.holds_run())
     fail<IoError>("train: '{}' holds a run; go on with --resume, start again with --overwrite, or choose another --out",
                   o.out);
-  const TrainingText text = TrainingText::read(o.data, config.tokenizer, config.held_out);
+  const TrainingText text = text_for(o, config);
   if (o.verify_resume) {
     const auto file =
         std::filesystem::temp_directory_path() / fmt::format("tapestry_verify_{}.safetensors", ::getpid());
@@ -212,7 +219,8 @@ void add_train(CLI::App& app) {
           ->type_name("N"),
       command->add_option("--lr", o->lr, "largest learning rate; the last one is scaled with it")->type_name("X"),
       command->add_option("--seed", o->seed, "of weights and batches")->type_name("N"),
-      command->add_option("--tokenizer", o->tokenizer, "byte or char")->type_name("KIND"),
+      command->add_option("--tokenizer", o->tokenizer, "byte, char or a file such as ./tokenizer.json")
+          ->type_name("KIND"),
       command->add_option("--eval-interval", o->eval_interval, "steps from one evaluation and checkpoint to the next")
           ->type_name("N"),
       command->add_flag("--overwrite", o->overwrite, "start again in a folder that holds a run"),

@@ -88,7 +88,8 @@ void BpeTokenizer::decode_next(int32_t id, DecodeState& state, std::string& byte
 }
 
 size_t BpeTokenizer::decided(std::string_view text, const EncodeOptions& options) const {
-  if (!parts_.normalizer.steps().empty() || raw_.looks_around() || normalized_.looks_around()) return 0;
+  if (options.add_special || !parts_.normalizer.steps().empty() || raw_.looks_around() || normalized_.looks_around())
+    return 0;
   // A token that begins before `limit` is whole, and no longer one can be there.
   const size_t longest = std::max({raw_.longest(), normalized_.longest(), size_t{1}});
   const size_t limit = text.size() - std::min(text.size(), longest - 1);

@@ -129,23 +129,34 @@ size_t PreTokenizer::decided(std::string_view text, Scratch& scratch) const {
   if (steps_.empty()) return 0;
   const auto* s = std::get_if<SplitStep>(&steps_.front());
   if (s == nullptr || s->behavior != Behavior::isolated || s->invert) return 0;
+  for (const char* looks_back : {"(?<", "\\A"})
+    if (s->pattern.pattern().find(looks_back) != std::string::npos) return 0;
   // Runs are cut by themselves, so all but the last are decided; a character that is not whole yet may go on with it.
   size_t run = 0, end = 0;
   bool valid = false;
   for_each_utf8_run(text, [&](std::string_view bytes, bool is_valid) {
-    if (!is_valid && front_utf8(bytes).kind == Utf8Char::Kind::incomplete) return;
+    const bool ends = end + bytes.size() == text.size();
+    if (!is_valid && ends && front_utf8(bytes).kind == Utf8Char::Kind::incomplete) return;
     run = std::exchange(end, end + bytes.size());
     valid = is_valid;
   });
   if (!valid) return end;
   const std::string_view last = text.substr(run, end - run);
-  size_t done = 0;
-  while (done < last.size()) {
-    const RegexMatch match = scratch.matchers_.front()->find(last, done, /*partial=*/true);
-    if (match.kind != RegexMatch::Kind::found || match.end == done) break;
-    done = match.end;
+  RegexMatcher& matcher = *scratch.matchers_.front();
+  std::vector<size_t> cuts = {0};
+  while (cuts.back() < last.size()) {
+    const RegexMatch match = matcher.find(last, cuts.back(), /*partial=*/true);
+    if (match.kind != RegexMatch::Kind::found || match.end == cuts.back()) break;
+    cuts.push_back(match.end);
   }
-  return run + done;
+  // The front ends where text went on, so that a look ahead may cut it otherwise; then less of it is taken.
+  for (int tries = 0; tries < 8 && cuts.size() > 1; ++tries, cuts.pop_back()) {
+    const std::string_view front = last.substr(0, cuts.back());
+    bool same = true;
+    for (size_t c = 1; c < cuts.size() && same; ++c) same = matcher.find(front, cuts[c - 1]).end == cuts[c];
+    if (same) return run + front.size();
+  }
+  return run;
 }
 
 }  // namespace tapestry

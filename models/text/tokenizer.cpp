@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "../../autograd/error.h"
 #include "../strict_json.h"
@@ -69,6 +70,30 @@ std::optional<int32_t> Tokenizer::id_of(std::string_view token) const {
     if (bytes == token) return static_cast<int32_t>(id);
   }
   return std::nullopt;
+}
+
+namespace {
+constexpr size_t stream_bytes = size_t{1} << 16;
+}
+
+EncodeStream::EncodeStream(const Tokenizer& tokenizer, const EncodeOptions& options)
+    : tokenizer_(&tokenizer), options_(options), enough_(stream_bytes) {}
+
+std::vector<int32_t> EncodeStream::push(std::string_view bytes) {
+  pending_ += bytes;
+  if (pending_.size() < enough_) return {};
+  const size_t n = tokenizer_->decided(pending_, options_);
+  std::vector<int32_t> ids;
+  if (n > 0) ids = tokenizer_->encode(std::string_view(pending_).substr(0, n), options_);
+  pending_.erase(0, n);
+  enough_ = std::max(stream_bytes, 2 * pending_.size());  // looking at all of it again must stay rare
+  return ids;
+}
+
+std::vector<int32_t> EncodeStream::flush() {
+  const std::string rest = std::exchange(pending_, {});
+  enough_ = stream_bytes;
+  return tokenizer_->encode(rest, options_);
 }
 
 DecodeStream::DecodeStream(const Tokenizer& tokenizer, std::span<const int32_t> before) : tokenizer_(&tokenizer) {
@@ -142,7 +167,10 @@ std::unique_ptr<Tokenizer> make_tokenizer(std::string_view name, std::string_vie
   if (name == "byte") return std::make_unique<ByteTokenizer>();
   if (name == "char") return std::make_unique<CharTokenizer>(text);
   if (is_tokenizer_path(name)) return read_tokenizer(std::string(name));
-  fail<ValueError>("tokenizer: there is no tokenizer called '{}'; there are byte and char", name);
+  fail<ValueError>(
+      "tokenizer: there is no tokenizer called '{}'; there are byte and char, and files such as "
+      "./tokenizer.json",
+      name);
 }
 
 std::unique_ptr<Tokenizer> tokenizer_from_json(std::string_view text) {

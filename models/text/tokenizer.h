@@ -64,6 +64,24 @@ class Tokenizer {
   [[nodiscard]] virtual std::vector<int32_t> encode_text(std::string_view text, const EncodeOptions& options) const = 0;
 };
 
+/// Ids of a text that arrives in pieces: those of `encode` for the whole of it, however it was cut. Keeps only what is not
+/// decided yet (Tokenizer::decided): a few bytes, or all of the text where that is never known.
+class EncodeStream {
+ public:
+  /// Borrows the tokenizer.
+  explicit EncodeStream(const Tokenizer& tokenizer, const EncodeOptions& options = {});
+  /// Takes more of the text; returns the ids that are certain now.
+  std::vector<int32_t> push(std::string_view bytes);
+  /// Ends the text. The stream is then as new.
+  std::vector<int32_t> flush();
+
+ private:
+  const Tokenizer* tokenizer_;
+  EncodeOptions options_;
+  std::string pending_;
+  size_t enough_;  // bytes from which on it is worth to look
+};
+
 /// Text from ids that come one at a time: complete characters as soon as they are certain (utf8.h, Utf8Stream). The
 /// pieces joined are the text of `decode`, with U+FFFD for what is no UTF-8, however the ids were handed over.
 class DecodeStream {

@@ -8,6 +8,7 @@
 
 #include "../../autograd/error.h"
 #include "../strict_json.h"
+#include "../text/tokenizer.h"
 
 namespace tapestry {
 namespace {
@@ -80,8 +81,9 @@ void TrainConfig::validate() const {
   const auto fraction = [](const char* name, double value) {
     if (!(value >= 0 && value < 1)) fail<ValueError>("config: {} is {}; it must be in [0, 1)", name, value);
   };
-  if (tokenizer != "char" && tokenizer != "byte")
-    fail<ValueError>("config: tokenizer is '{}'; there are char and byte", tokenizer);
+  if (tokenizer != "char" && tokenizer != "byte" && !is_tokenizer_path(tokenizer))
+    fail<ValueError>("config: tokenizer is '{}'; there are char and byte, and files such as ./tokenizer.json",
+                     tokenizer);
   if (!(held_out > 0 && held_out < 1))
     fail<ValueError>("config: held_out is {}; it must lie between 0 and 1", held_out);
   at_least("context", context, 1);

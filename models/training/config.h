@@ -13,7 +13,7 @@ namespace tapestry {
 /// Defaults are those of nanoGPT's character model on a CPU.
 struct TrainConfig {
   TransformerConfig model;         ///< vocab_size 0: the tokenizer's; any other value must be equal to that
-  std::string tokenizer = "char";  ///< "char" or "byte" (../text/tokenizer.h)
+  std::string tokenizer = "char";  ///< "char", "byte" or the path of a tokenizer.json (../text/tokenizer.h)
   double held_out = 0.1;           ///< share of the text, its end, that is only evaluated on; in (0, 1)
   int64_t context = 64;            ///< tokens a training window predicts; at most model.max_seq_len
   int64_t batch = 12;              ///< windows a step

@@ -33,6 +33,13 @@ void write_run_config(const RunFolder& folder, const Trainer& trainer) {
   write_file_atomically(folder.config(), json.dump(2) + "\n");
 }
 
+std::unique_ptr<Tokenizer> tokenizer_in_config(const std::string& config_json) {
+  const auto json = parse_strict_json("config", config_json);
+  if (!json.is_object() || !json.contains("tokenizer")) return nullptr;
+  auto tokenizer = tokenizer_from_json(json["tokenizer"].dump());
+  return tokenizer->name() == "bpe" ? std::move(tokenizer) : nullptr;
+}
+
 void export_model(const RunFolder& folder, const Trainer& trainer) {
   write_safetensors(folder.model(), state_dict(trainer.model()));
 }

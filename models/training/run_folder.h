@@ -29,6 +29,9 @@ class RunFolder {
 
 /// config.json: the configuration and the tokenizer's description. Atomic.
 void write_run_config(const RunFolder& folder, const Trainer& trainer);
+/// The sub-word tokenizer that the text of a run's config.json holds, so that another run can start with it wherever its
+/// file went; null for a tokenizer that is made for its text, and where there is none. FormatError for a damaged one.
+std::unique_ptr<Tokenizer> tokenizer_in_config(const std::string& config_json);
 /// model.safetensors: the weights under their names. Atomic.
 void export_model(const RunFolder& folder, const Trainer& trainer);
 

@@ -14,7 +14,7 @@ namespace tapestry {
 
 class TrainingText {
  public:
-  /// The file at `source`, or the embedded corpus for "", under a tokenizer made for it ("byte" or "char"). IoError for
+  /// The file at `source`, or the embedded corpus for "", under the tokenizer `make_tokenizer` makes for it. IoError for
   /// a file that is missing or empty, FormatError for characters of invalid UTF-8.
   static TrainingText read(const std::string& source, const std::string& tokenizer, double held_out);
   /// The same text with a tokenizer that exists. ValueError for a character it does not know.
