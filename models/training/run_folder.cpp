@@ -9,6 +9,7 @@
 #include "../../nn/atomic_file.h"
 #include "../../nn/safetensors.h"
 #include "../../nn/state_dict.h"
+#include "../strict_json.h"
 
 namespace tapestry {
 
