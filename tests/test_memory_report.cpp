@@ -103,7 +103,7 @@ TEST_SUITE("memory_report") {
       const MemoryTracker tracker;
       const TransformerConfig c{
           .vocab_size = 5, .max_seq_len = 8, .n_layers = 2, .n_heads = 2, .n_kv_heads = 1, .d_model = 8};
-      const KeyValueCache cache(c);
+      const KeyValueCache cache(c, {.max_tokens = 8});
       CHECK(tracker.report().live[K::cache] == 2 * 2 * (1 * 8 * 4) * 4);
       const Tensor view = slice(old, 0, 2, 5);
       CHECK(tracker.report().live[K::temporary] == 0);

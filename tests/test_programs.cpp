@@ -5,13 +5,17 @@
 #include <fcntl.h>
 #include <sys/wait.h>
 
+#include <cmath>
 #include <csignal>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "../autograd/random.h"
+#include "../models/text/byte_alphabet.h"
 #include "../models/training/checkpoint.h"
 #include "../models/training/run_folder.h"
+#include "../models/transformer/hf/folder.h"
 #include "training_fixtures.h"
 
 using namespace tapestry;
@@ -29,7 +33,7 @@ struct Outcome {
 /// The program, started in a folder with its output in two files there, or on another device.
 class Program {
  public:
-  Program(const Folder& folder, const Words& words, const std::string& out = "")
+  Program(const Folder& folder, const Words& words, const std::string& out = "", const std::string& in = "/dev/null")
       : out_(out.empty() ? folder / "stdout" : out), err_(folder / "stderr") {
     Words all = words;
     all.insert(all.begin(), TAPESTRY_PROGRAM);
@@ -40,8 +44,8 @@ class Program {
     pid_ = ::fork();
     if (pid_ != 0) return;
     const int flags = O_WRONLY | O_CREAT | O_TRUNC;
-    if (::chdir(folder.path.c_str()) == 0 && ::dup2(::open(out_.c_str(), flags, 0600), 1) == 1 &&
-        ::dup2(::open(err_.c_str(), flags, 0600), 2) == 2)
+    if (::chdir(folder.path.c_str()) == 0 && ::dup2(::open(in.c_str(), O_RDONLY), 0) == 0 &&
+        ::dup2(::open(out_.c_str(), flags, 0600), 1) == 1 && ::dup2(::open(err_.c_str(), flags, 0600), 2) == 2)
       ::execv(argv[0], argv.data());
     ::_exit(127);
   }
@@ -82,6 +86,31 @@ std::map<std::string, std::string> files_of(const Folder& folder) {
       files[name] = entry.is_regular_file() ? read_file(entry.path().string()) : "";
   }
   return files;
+}
+
+/// A folder as models are published in: a small model that knows nothing, bytes and three special tokens.
+void write_published_model(const std::string& folder) {
+  manual_seed(5);
+  const TransformerConfig config{.vocab_size = 259,
+                                 .max_seq_len = 128,
+                                 .n_layers = 2,
+                                 .n_heads = 2,
+                                 .n_kv_heads = 1,
+                                 .d_model = 16,
+                                 .d_ff = 24,
+                                 .rope_layout = RopeLayout::half};
+  hf::save_model(folder, Transformer(config), hf::family_for(config), {.ids = {.bos = {256}, .eos = {258}, .pad = {}}});
+  nlohmann::json tokenizer = {
+      {"added_tokens", nlohmann::json::array()},
+      {"pre_tokenizer", {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", true}}},
+      {"decoder", {{"type", "ByteLevel"}}},
+      {"model", {{"type", "BPE"}, {"merges", nlohmann::json::array()}}}};
+  for (int byte = 0; byte < 256; ++byte)
+    tokenizer["model"]["vocab"][to_byte_alphabet(std::string(1, static_cast<char>(byte)))] = byte;
+  int id = 256;
+  for (const char* special : {"<|im_start|>", "<|im_end|>", "<|end|>"})
+    tokenizer["added_tokens"].push_back({{"id", id++}, {"content", special}, {"special", true}});
+  write_file(folder + "/tokenizer.json", tokenizer.dump());
 }
 
 bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
@@ -146,6 +175,93 @@ TEST_SUITE("programs") {
             {"generate", "--model", "run", "--prompt", "the", "--max-tokens", "8", "--top-k", "1", "--seed", "9"})
             .out);
     CHECK(holds(run(place, {"info", "--model", "run"}).out, "q_proj"));
+  }
+
+  TEST_CASE("generate stops where it is told, says why and how fast, and writes several texts side by side") {
+    const Place place;
+    REQUIRE(place.train().status == 0);
+    const auto write = [&](const Words& more) {
+      Words words = {"generate", "--model", "run", "--prompt", "the cat", "--max-tokens", "60", "--seed", "7"};
+      words.insert(words.end(), more.begin(), more.end());
+      return run(place, words);
+    };
+    const Outcome free = write({});
+    CHECK(holds(free.err, "prompt: 7 tokens, "));
+    CHECK(holds(free.err, " tokens/s; ended by max_tokens\n"));
+    const std::string stop = free.out.substr(27, 2);
+    const Outcome stopped = write({"--stop", stop, "--stop", "nowhere"});
+    CHECK(stopped.out == free.out.substr(0, free.out.find(stop, 7)) + "\n");
+    CHECK(holds(stopped.err, "ended by stopped"));
+    const Outcome full = write({"--when-full", "stop", "--log-probabilities", "2"});
+    CHECK(full.out == free.out.substr(0, 17) + "\n");
+    CHECK(holds(full.err, "ended by max_seq_len"));
+    CHECK(std::count(full.err.begin(), full.err.end(), '\n') == 11);  // and a line for each of ten tokens
+    const Outcome both = write({"--prompt", "line"});
+    CHECK(both.out.starts_with(free.out));
+    CHECK(std::count(both.err.begin(), both.err.end(), '\n') == 2);
+    CHECK(write({"--prefill-chunk", "2"}).out == free.out);
+    CHECK(write({"--bf16-cache", "--repetition-penalty", "1.2", "--min-p", "0.1"}).status == 0);
+  }
+
+  TEST_CASE("a published folder writes and chats, a line a turn, and reads no token twice") {
+    const Place place;
+    write_published_model(place / "model");
+    const Outcome written = run(place, {"generate", "--model", "model", "--prompt", "the<|im_end|>", "--special",
+                                        "--max-tokens", "9", "--temperature", "0"});
+    REQUIRE_MESSAGE(written.status == 0, written.err);
+    CHECK(written.out.starts_with("the<|im_end|>"));
+    CHECK(holds(written.err, "prompt: 4 tokens"));
+    CHECK(run(place, {"eval", "--model", "model", "--data", "text.txt", "--stride", "64"}).status == 0);
+    CHECK(run(place, {"check-cache", "--model", "model"}).status == 0);
+    write_file(place / "turns", "Hi\n\nand then?\n/new\nHi\n/exit\nnever read\n");
+    const Words chat = {"chat",       "--model",      "model",        "--system", "S",
+                        "--template", "chatml",       "--max-tokens", "8",        "--temperature",
+                        "0",          "--ignore-eos", "--speed"};
+    const Outcome said = Program(place, chat, "", place / "turns").wait();
+    REQUIRE_MESSAGE(said.status == 0, said.err);
+    std::vector<int> read;  // tokens of each prompt
+    for (size_t at = 0; (at = said.err.find("prompt: ", at)) != std::string::npos; ++at)
+      read.push_back(std::stoi(said.err.substr(at + 8)));
+    // <|im_start|> system ⏎ S <|im_end|> ⏎ <|im_start|> user ⏎ Hi <|im_end|> ⏎ <|im_start|> assistant ⏎; then the answer's last
+    // token and its end, and a turn.
+    REQUIRE(read.size() == 3);
+    CHECK(read[0] == 1 + 8 + 2 + 1 + 7 + 2 + 1 + 10);
+    CHECK(read[1] >= 2 + 1 + 14 + 2 + 1 + 10);
+    CHECK(read[1] <= 3 + 1 + 14 + 2 + 1 + 10);
+    CHECK(read[2] == read[0]);
+    write_file(place / "model/tokenizer_config.json", R"({"chat_template": "{{ messages }}"})");
+    const Outcome refused = run(place, {"chat", "--model", "model"});
+    CHECK(refused.status == 1);
+    CHECK(holds(refused.err,
+                "the chat template of 'model' is not one of ours; choose one with --template: there are chatml"));
+  }
+
+  TEST_CASE("eval agrees with training, whatever the stride; check-cache proves the cache") {
+    const Place place;
+    REQUIRE(place.train().status == 0);
+    const auto number = [](const std::string& text, const std::string& name) {
+      const size_t at = text.find(name);
+      REQUIRE(at != std::string::npos);
+      return std::stod(text.substr(at + name.size()));
+    };
+    const Outcome eval = run(place, {"eval", "--model", "run", "--data", "text.txt"});
+    REQUIRE_MESSAGE(eval.status == 0, eval.err);
+    const double loss = number(eval.out, "loss");
+    CHECK(number(eval.out, "perplexity") == doctest::Approx(std::exp(loss)).epsilon(1e-3));
+    CHECK(number(eval.out, "bits per byte") == doctest::Approx(loss / std::log(2)).epsilon(1e-3));  // a byte a token
+    CHECK(holds(eval.out, "context 16, stride 16"));
+    const Outcome strided = run(place, {"eval", "--model", "run", "--data", "text.txt", "--stride", "4"});
+    CHECK(number(strided.out, "loss") < loss + 0.01);
+    CHECK(std::abs(number(strided.out, "loss") - loss) < 0.3);
+    for (const Words& more :
+         {Words{}, Words{"--bf16-cache"}, Words{"--dtype", "bf16"}, Words{"--tokens", "5", "--chunk", "2"}}) {
+      Words words = {"check-cache", "--model", "run"};
+      words.insert(words.end(), more.begin(), more.end());
+      const Outcome check = run(place, words);
+      CHECK_MESSAGE(check.status == 0, check.err);
+      CHECK(holds(check.out, "token by token, padded"));
+      CHECK(holds(check.out, "cached = recomputed within"));
+    }
   }
 
   TEST_CASE("a second run in a folder needs leave; resume and overwrite are it") {
@@ -309,6 +425,28 @@ TEST_SUITE("programs") {
         {{"generate", "--model", "run", "--top-k", "-1"}, 1, "top_k"},
         {{"generate", "--model", "run", "--seed", "-1"}, 2, "--seed"},
         {{"generate", "--model", "run", "--max-tokens", "-1"}, 1, "max_tokens is -1"},
+        {{"generate", "--model", "run", "--min-p", "2"}, 1, "min_p must lie in [0, 1]: it is 2"},
+        {{"generate", "--model", "run", "--repetition-penalty", "0"}, 1, "repetition_penalty must be positive"},
+        {{"generate", "--model", "run", "--stop", ""}, 1, "a stop string is empty"},
+        {{"generate", "--model", "run", "--when-full", "wrap"}, 2, "--when-full: wrap not in {"},
+        {{"generate", "--model", "run", "--when-full", "error", "--prompt", "the cat sat on mat"},
+         1,
+         "18 tokens after 0 are more than max_seq_len 16"},
+        {{"chat", "--model", "run", "--template", "alpaca"},
+         1,
+         "there is no template called 'alpaca'; there are chatml, llama-3 and gemma"},
+        {{"chat", "--model", "run"}, 1, "'run' has no chat template; choose one with --template"},
+        {{"chat", "--model", "run", "--template", "chatml"}, 1, "the tokenizer has no special token <|im_end|>"},
+        {{"eval", "--model", "run"}, 2, "--data is required"},
+        {{"eval", "--model", "run", "--data", "missing.txt"}, 1, "cannot read 'missing.txt'"},
+        {{"eval", "--model", "run", "--data", "text.txt", "--context", "17"},
+         1,
+         "context is 17; it must be 1 to max_seq_len 16"},
+        {{"eval", "--model", "run", "--data", "text.txt", "--stride", "17"},
+         1,
+         "stride is 17; it must be 1 to the context 16"},
+        {{"check-cache", "--model", "run", "--tokens", "17"}, 1, "tokens is 17; it must be 2 to max_seq_len 16"},
+        {{"check-cache", "--model", "run", "--bound", "1e-12"}, 1, "cached and recomputed logits differ by"},
         {{"info", "--preset", "huge"}, 1, "there is no preset called 'huge'"},
         {{"info"}, 2, "is required"},
     };
@@ -329,7 +467,8 @@ TEST_SUITE("programs") {
   TEST_CASE("help is no error, and a full disk is one") {
     const Place place;
     for (const Words& words :
-         {Words{"--help"}, Words{"train", "--help"}, Words{"generate", "--help"}, Words{"info", "--preset", "nano"}}) {
+         {Words{"--help"}, Words{"train", "--help"}, Words{"generate", "--help"}, Words{"chat", "--help"},
+          Words{"eval", "--help"}, Words{"check-cache", "--help"}, Words{"info", "--preset", "nano"}}) {
       const Outcome outcome = run(place, words);
       CHECK(outcome.status == 0);
       CHECK(outcome.out.size() > 100);

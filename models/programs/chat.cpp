@@ -22,8 +22,8 @@ struct Options {
 
 void run(Options& o) {
   const ChatTemplate& format = o.format.empty() ? chat_template_of_folder(o.text.model) : chat_template(o.format);
-  const TextModel model = load_model(o.text.model);
-  if (!o.text.ignore_eos) o.text.generate.stop_ids = end_tokens(model);
+  const TextModel model = load_model(o.text.model, o.text.dtype);
+  if (!o.text.ignore_eos) o.text.generate.stop_ids = model.eos_ids;
   Chat chat(*model.model, *model.tokenizer,
             {.format = &format, .system = o.system, .generate = o.text.generate, .stop = o.text.stop});
   const bool by_hand = ::isatty(STDIN_FILENO) != 0;

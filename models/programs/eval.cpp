@@ -13,21 +13,21 @@ namespace tapestry::programs {
 namespace {
 
 struct Options {
-  std::string model, data;
+  std::string model, data, dtype = "f32";
   TextLossOptions loss;
 };
 
 void run(const Options& o) {
-  const TextModel model = load_model(o.model);
+  const TextModel model = load_model(o.model, o.dtype);
   const MappedFile file(o.data);
   const std::string_view text = file.bytes();
-  std::vector<int32_t> ids = model.tokenizer->encode(text);
-  // With a token that begins texts, the first token of the text is predicted, too.
-  int64_t bytes = static_cast<int64_t>(text.size());
-  if (const auto bos = model.tokenizer->bos_id())
-    ids.insert(ids.begin(), *bos);
-  else if (!ids.empty())
-    bytes -= static_cast<int64_t>(model.tokenizer->decode({ids.data(), 1}).size());
+  std::vector<int32_t> ids = before_text(*model.tokenizer);
+  const bool begun = !ids.empty();
+  const std::vector<int32_t> tokens = model.tokenizer->encode(text);
+  ids.insert(ids.end(), tokens.begin(), tokens.end());
+  // Without a token before it, the first token of the text is not predicted.
+  const auto first = begun ? 0 : static_cast<int64_t>(model.tokenizer->decode({ids.data(), 1}).size());
+  const int64_t bytes = static_cast<int64_t>(text.size()) - first;
   const auto start = std::chrono::steady_clock::now();
   const TokenLoss loss = text_loss(*model.model, ids, o.loss);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -45,7 +45,7 @@ void run(const Options& o) {
 void add_eval(CLI::App& app) {
   CLI::App* command = app.add_subcommand("eval", "loss, perplexity and bits per byte of a text under a model");
   const auto o = std::make_shared<Options>();
-  command->add_option("--model", o->model, "folder of a model")->type_name("DIR")->required();
+  add_model_options(*command, o->model, o->dtype);
   command->add_option("--data", o->data, "the text")->type_name("FILE")->required();
   command->add_option("--context", o->loss.context, "tokens the model sees at once; 0: as many as it can")
       ->type_name("N")
@@ -53,7 +53,6 @@ void add_eval(CLI::App& app) {
   command->add_option("--stride", o->loss.stride, "tokens from one window to the next; 0: the context")
       ->type_name("N")
       ->capture_default_str();
-  add_threads_option(*command);
   command->callback([o] { run(*o); });
 }
 

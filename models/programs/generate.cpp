@@ -17,14 +17,19 @@ struct Options {
   std::string when_full = "slide";
 };
 
-std::vector<int32_t> tokens_of(const Tokenizer& tokenizer, const std::string& prompt, bool special) {
-  if (prompt.empty()) return start_tokens(tokenizer);
-  return tokenizer.encode(prompt, {.parse_special = special, .add_special = true});
+std::vector<int32_t> tokens_of(const TextModel& model, const std::string& prompt, bool special) {
+  if (prompt.empty()) return start_tokens(*model.tokenizer, model.bos_id);
+  std::vector<int32_t> ids = before_text(*model.tokenizer);
+  const std::vector<int32_t> text = model.tokenizer->encode(prompt, {.parse_special = special});
+  ids.insert(ids.end(), text.begin(), text.end());
+  return ids;
 }
 
 /// A line a token: its log-probability, and the likeliest ones at its place with theirs.
 void print_log_probabilities(const Tokenizer& tokenizer, const Generation& g) {
-  const auto text = [&](int32_t id) { return fmt::format("{} {:?}", id, tokenizer.decode({&id, 1})); };
+  const auto text = [&](int32_t id) {
+    return fmt::format("{} {:?}", id, id < tokenizer.vocab_size() ? tokenizer.decode({&id, 1}) : "");
+  };
   for (size_t i = 0; i < g.ids.size(); ++i) {
     fmt::print(stderr, "{:9.4f}  {}  |", g.log_probabilities[i], text(g.ids[i]));
     for (const LogProbability& p : g.top[i]) fmt::print(stderr, "  {:.4f} {}", p.value, text(p.id));
@@ -33,16 +38,16 @@ void print_log_probabilities(const Tokenizer& tokenizer, const Generation& g) {
 }
 
 void run(Options& o) {
-  const TextModel model = load_model(o.text.model);
+  const TextModel model = load_model(o.text.model, o.text.dtype);
   GenerateOptions& options = o.text.generate;
   options.when_full = o.when_full == "slide"  ? WhenFull::slide
                       : o.when_full == "stop" ? WhenFull::stop
                                               : WhenFull::error;
   options.log_probabilities = o.log_probabilities > 0 ? o.log_probabilities : -1;
-  if (!o.text.ignore_eos) options.stop_ids = end_tokens(model);
+  if (!o.text.ignore_eos) options.stop_ids = model.eos_ids;
   if (o.prompts.empty()) o.prompts.emplace_back();
   std::vector<std::vector<int32_t>> prompts;
-  for (const std::string& prompt : o.prompts) prompts.push_back(tokens_of(*model.tokenizer, prompt, o.special));
+  for (const std::string& prompt : o.prompts) prompts.push_back(tokens_of(model, prompt, o.special));
   Decoder decoder(*model.model, decoder_options(options));
   const bool one = prompts.size() == 1;  // several cannot be shown as they grow
   if (one) put(Utf8Stream().push(o.prompts[0]), stdout);

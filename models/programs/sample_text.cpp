@@ -7,8 +7,19 @@
 
 namespace tapestry::programs {
 
-std::vector<int32_t> start_tokens(const Tokenizer& tokenizer) {
-  if (const auto bos = tokenizer.bos_id()) return {*bos};
+std::vector<int32_t> before_text(const Tokenizer& tokenizer) {
+  const EncodeOptions with{.add_special = true};
+  std::vector<int32_t> ids = tokenizer.encode("", with);
+  // What stands after a text, such as a token that ends it, is not wanted where the text goes on.
+  const auto eos = tokenizer.eos_id();
+  while (!ids.empty() && eos && ids.back() == *eos && tokenizer.bos_id() != eos) ids.pop_back();
+  return ids;
+}
+
+std::vector<int32_t> start_tokens(const Tokenizer& tokenizer, std::optional<int32_t> bos) {
+  std::vector<int32_t> before = before_text(tokenizer);
+  if (!before.empty()) return before;
+  if (bos) return {*bos};
   try {
     return tokenizer.encode("\n");
   } catch (const ValueError&) {

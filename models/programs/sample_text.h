@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,9 +16,11 @@ namespace tapestry::programs {
 /// Below 1 the likely words get likelier, which suits small models.
 inline constexpr double default_temperature = 0.8;
 
-/// What a text without a prompt starts after: the token that begins texts, a
-/// line break, or token 0 where there is neither.
-std::vector<int32_t> start_tokens(const Tokenizer& tokenizer);
+/// The special tokens a tokenizer's template puts before a text; often none.
+std::vector<int32_t> before_text(const Tokenizer& tokenizer);
+/// What a text without a prompt starts after: those, or the token that begins
+/// texts, a line break, or token 0 where there is none of them.
+std::vector<int32_t> start_tokens(const Tokenizer& tokenizer, std::optional<int32_t> bos = {});
 
 /// Prints what the model writes after the prompt to `out`, in complete UTF-8
 /// characters, each as soon as it is certain. IoError if `out` cannot be

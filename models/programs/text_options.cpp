@@ -13,7 +13,7 @@ void add_text_options(CLI::App& command, TextOptions& o) {
   const auto number = [&](const char* name, auto& value, const char* type, const char* what) {
     command.add_option(name, value, what)->type_name(type)->capture_default_str();
   };
-  command.add_option("--model", o.model, "folder of a model")->type_name("DIR")->required();
+  add_model_options(command, o.model, o.dtype);
   number("--max-tokens", o.generate.max_tokens, "N", "tokens to write");
   number("--temperature", s.temperature, "T", "logits are divided by it; 0 takes the likeliest token");
   number("--top-k", s.top_k, "K", "draw among the K likeliest tokens; 0 among all");
@@ -34,12 +34,20 @@ void add_text_options(CLI::App& command, TextOptions& o) {
   command.add_flag("--ignore-eos", o.ignore_eos, "write on after a token that ends texts");
   number("--prefill-chunk", o.generate.prefill_chunk, "N", "tokens of a prompt to read at once; 0 reads all");
   command.add_flag("--bf16-cache", o.generate.bf16_cache, "keep keys and values in bf16, for half the memory");
+}
+
+void add_model_options(CLI::App& command, std::string& folder, std::string& dtype) {
+  command.add_option("--model", folder, "folder of a model")->type_name("DIR")->required();
+  command.add_option("--dtype", dtype, "numbers it computes with")
+      ->type_name("TYPE")
+      ->check(CLI::IsMember({"f32", "bf16"}))
+      ->capture_default_str();
   add_threads_option(command);
 }
 
-TextModel load_model(const std::string& folder) { return load_text_model(folder); }
-
-std::vector<int32_t> end_tokens(const TextModel& model) { return model.eos_ids; }
+TextModel load_model(const std::string& folder, const std::string& dtype) {
+  return load_text_model(folder, {.dtype = dtype == "bf16" ? DType::bf16 : DType::f32});
+}
 
 void report_speed(int64_t prompt_tokens, const Generation& g) {
   const auto rate = [](int64_t n, double seconds) { return seconds > 0 ? static_cast<double>(n) / seconds : 0.0; };

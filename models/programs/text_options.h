@@ -11,7 +11,7 @@
 namespace tapestry::programs {
 
 struct TextOptions {
-  std::string model;
+  std::string model, dtype = "f32";
   GenerateOptions generate{.max_tokens = 500, .sampler = {.temperature = default_temperature}, .seed = 1};
   std::vector<std::string> stop;
   bool ignore_eos = false;
@@ -19,10 +19,10 @@ struct TextOptions {
 /// Adds them to a command; they must outlive its parsing.
 void add_text_options(CLI::App& command, TextOptions& options);
 
-/// The model of a folder, ready to write.
-TextModel load_model(const std::string& folder);
-/// The tokens that end a text of this model.
-std::vector<int32_t> end_tokens(const TextModel& model);
+/// --model, --dtype and --threads.
+void add_model_options(CLI::App& command, std::string& folder, std::string& dtype);
+/// The model of a folder, with its tokenizer.
+TextModel load_model(const std::string& folder, const std::string& dtype);
 /// One line on stderr: tokens, seconds, tokens a second, and why it ended.
 void report_speed(int64_t prompt_tokens, const Generation& generation);
 

@@ -9,15 +9,17 @@ namespace tapestry {
 TextStream::TextStream(const Tokenizer& tokenizer, std::vector<std::string> stop, std::span<const int32_t> before)
     : tokenizer_(tokenizer), stop_(std::move(stop)) {
   std::string bytes;
-  for (const int32_t id : before)
-    if (!tokenizer_.is_special(id)) tokenizer_.decode_next(id, state_, bytes);
+  for (const int32_t id : before) decode(id, bytes);
   (void)utf8_.push(bytes);  // a character they end in comes with the next token
 }
 
+void TextStream::decode(int32_t id, std::string& bytes) {
+  if (id < tokenizer_.vocab_size() && !tokenizer_.is_special(id)) tokenizer_.decode_next(id, state_, bytes);
+}
+
 std::string TextStream::push(int32_t id) {
-  if (tokenizer_.is_special(id)) return {};
   std::string bytes;
-  tokenizer_.decode_next(id, state_, bytes);
+  decode(id, bytes);
   std::string text = utf8_.push(stop_.push(bytes));
   if (stopped()) text += utf8_.flush();
   return text;

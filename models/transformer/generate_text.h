@@ -14,7 +14,8 @@
 
 namespace tapestry {
 
-/// The text of tokens that come one at a time, up to a stop string. Special tokens have no text here.
+/// The text of tokens that come one at a time, up to a stop string. Special tokens have no text here, nor have ids
+/// above the tokenizer's, which are padding of the model's vocabulary.
 class TextStream {
  public:
   /// Borrows the tokenizer. `before` are tokens the text follows.
@@ -27,6 +28,8 @@ class TextStream {
   [[nodiscard]] bool stopped() const { return stop_.stopped(); }
 
  private:
+  void decode(int32_t id, std::string& bytes);
+
   const Tokenizer& tokenizer_;
   DecodeState state_;
   StopStrings stop_;
