@@ -89,12 +89,12 @@ ReadConfig read_config(const std::string& file, std::string_view json) {
   common_fields(f);
   read.family->fields(f, read.config);
   f.finish(read.family->model_type);
-  read.config = simplified(read.config);
   try {
     read.config.validate();
   } catch (const ValueError& e) {
     fail<FormatError>("'{}': {}", file, e.what());
   }
+  read.config = simplified(read.config);
   return read;
 }
 
