@@ -3,8 +3,8 @@
 #include "strict_json.h"
 
 #include <nlohmann/json.hpp>
-#include <set>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "../autograd/error.h"
@@ -15,7 +15,7 @@ namespace {
 template <class Json>
 Json parse(std::string_view what, std::string_view text) {
   constexpr int deepest = 32;
-  std::vector<std::set<std::string>> names;  // of the objects that are open
+  std::vector<std::unordered_set<std::string>> names;  // of the objects that are open
   const auto watch = [&](int depth, typename Json::parse_event_t event, const Json& value) {
     if (depth > deepest) fail<FormatError>("{}: the JSON is nested more than {} deep", what, deepest);
     if (event == Json::parse_event_t::object_start) names.emplace_back();

@@ -308,6 +308,33 @@ TEST_SUITE("programs") {
     }
   }
 
+  TEST_CASE("a run keeps the tokenizer it was trained with, wherever its file goes") {
+    const Place place;
+    const auto ok = [&](const Words& words) {
+      const Outcome outcome = run(place, words);
+      REQUIRE_MESSAGE(outcome.status == 0, outcome.err);
+      return outcome.out;
+    };
+    const std::string made =
+        ok({"tokenizer", "train", "--data", "text.txt", "--vocab-size", "270", "--special", "<s>"});
+    CHECK(holds(made, "tokenizer.json: 270 tokens (256 bytes, 13 merged, 1 special)"));
+    write_file(place / "ids", ok({"tokenizer", "encode", "--tokenizer", ".", "--data", "text.txt"}));
+    CHECK(ok({"tokenizer", "decode", "--tokenizer", "tokenizer.json", "--data", "ids"}) == small_text());
+    write_file(place / "special", "<s>a");
+    CHECK(ok({"tokenizer", "encode", "--tokenizer", ".", "--data", "special", "--special"}) == "269 97\n");
+    CHECK(ok({"tokenizer", "encode", "--tokenizer", ".", "--data", "special"}) == "60 115 62 97\n");
+    const Outcome wrong = run(place, {"tokenizer", "decode", "--tokenizer", ".", "--data", "text.txt"});
+    CHECK(wrong.status == 1);
+    CHECK(wrong.err == "tapestry: decode: 'line' is not an id; ids are whole numbers with white space between them\n");
+
+    CHECK(place.train({"--tokenizer", "./tokenizer.json"}).status == 0);
+    std::filesystem::remove(place / "tokenizer.json");
+    CHECK(holds(ok({"generate", "--model", "run", "--prompt", "the cat", "--max-tokens", "5"}), "the cat"));
+    CHECK(holds(ok({"train", "--resume", "--out", "run", "--sample", "0"}), "270 kinds (bpe)"));
+    CHECK(holds(ok({"train", "--data", "text.txt", "--config", "run/config.json", "--out", "next", "--sample", "0"}),
+                "270 kinds (bpe)"));
+  }
+
   TEST_CASE("zoo train writes a model, also when it is stopped") {
     const Place place;
     const Words lstm = {"zoo", "train",    "lstm_lm", "--data",   "text.txt", "--batch", "2",    "--context",
@@ -386,6 +413,9 @@ TEST_SUITE("programs") {
         {with({"--data", "text.txt", "--batch", "0"}), 1, "batch is 0"},
         {with({"--data", "text.txt", "--lr", "nan"}), 1, "lr is nan"},
         {with({"--data", "text.txt", "--tokenizer", "words"}), 1, "there are char and byte"},
+        {with({"--data", "text.txt", "--tokenizer", "./missing.json"}), 1, "cannot read './missing.json'"},
+        {with({"--data", "text.txt", "--tokenizer", "./broken.json"}), 1, "in './broken.json'"},
+        {{"tokenizer", "train", "--data", "text.txt", "--vocab-size", "255"}, 1, "bpe: vocab_size is 255"},
         {with({"--data", "text.txt", "--threads", "0"}), 1, "0"},
         {{"train", "--data", "text.txt", "--config", "small.json", "--out", "text.txt/run"},
          1,

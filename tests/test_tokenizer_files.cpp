@@ -192,6 +192,22 @@ TEST_SUITE("tokenizer_files") {
     CHECK(finds(R"(\w)", "\u0301"));
     CHECK(finds(R"([\w_]\u0041)", "éA"));
     CHECK(finds(R"([^\r\n\p{L}\p{N}]?+\p{L}++)", "-é"));
+    struct Published {
+      const char* pattern;
+      Texts pieces;
+    };
+    const Published published[] = {
+        // Llama 3, and with single digits Qwen 2 and 3; OLMo 2 has the first
+        {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
+         {"I", "'LL", " ", " go", "123", "456", "?!\n\n", " \n", " ", " x"}},
+        {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
+         {"I", "'LL", " ", " go", "1", "2", "3", "4", "5", "6", "?!\n\n", " \n", " ", " x"}},
+        // Mistral Nemo
+        {R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
+         {"I", "'LL", " ", " go", "1", "2", "3", "4", "5", "6", "?!\n\n", " \n", " ", " x"}},
+    };
+    for (const Published& row : published)
+      CHECK(pieces_of(PreTokenizer({SplitStep{Regex(row.pattern)}}), "I'LL  go123456?!\n\n \n  x") == row.pieces);
     for (const char* pattern : {"^a", "a$", "[a[b]]", "[a&&b]", R"(\h)", R"(\b)", R"([\W])", "a{1,2}+", "(?m)a",
                                 "(?P<x>a)", "(a", "[a", "a\\", R"(\p{Nonsense})", R"(\x{110000})", "*"}) {
       CAPTURE(pattern);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <unordered_map>
 
 #include "../../autograd/error.h"
 #include "../strict_json.h"
@@ -21,6 +22,7 @@ struct File {
   ReadDecoder decoder;
   BpeTokenizerParts parts;
   std::vector<const std::string*> names;  // by id: the vocabulary's text, or null
+  std::unordered_map<std::string_view, int32_t> ids;
 };
 
 /// Ids are places in tables, so that a damaged one must not ask for all memory.
@@ -31,22 +33,24 @@ int32_t checked_id(const std::string& name, int64_t id, size_t entries) {
   return static_cast<int32_t>(id);
 }
 
-int32_t id_of(const Json& vocab, const std::string& token, const char* what) {
-  const auto it = vocab.find(token);
-  if (it == vocab.end()) fail<FormatError>("tokenizer: the {} '{}' is not in the vocabulary", what, token);
-  return it->get<int32_t>();
+int32_t id_of(const File& file, const std::string& token, const char* what) {
+  const auto it = file.ids.find(token);
+  if (it == file.ids.end()) fail<FormatError>("tokenizer: the {} '{}' is not in the vocabulary", what, token);
+  return it->second;
 }
 
 void read_vocab(File& file, const Json& vocab) {
   if (!vocab.is_object()) fail<FormatError>("tokenizer: model.vocab is no object of texts and ids");
-  for (const auto& [name, value] : vocab.items()) {
-    if (!value.is_number_integer()) fail<FormatError>("tokenizer: the id of '{}' is no whole number", name);
-    const auto id = static_cast<size_t>(checked_id(name, value.get<int64_t>(), vocab.size()));
-    if (id >= file.names.size()) file.names.resize(id + 1);
-    if (file.names[id] != nullptr)
-      fail<FormatError>("tokenizer: '{}' and '{}' have the same id {}", *file.names[id], name, id);
-    // The name lives in the vocabulary, which outlives the reading.
-    file.names[id] = &vocab.find(name).key();
+  for (auto it = vocab.begin(); it != vocab.end(); ++it) {
+    const std::string& name = it.key();  // lives as long as the file's JSON
+    if (!it->is_number_integer()) fail<FormatError>("tokenizer: the id of '{}' is no whole number", name);
+    const int32_t id = checked_id(name, it->get<int64_t>(), vocab.size());
+    const auto place = static_cast<size_t>(id);
+    if (place >= file.names.size()) file.names.resize(place + 1);
+    if (file.names[place] != nullptr)
+      fail<FormatError>("tokenizer: '{}' and '{}' have the same id {}", *file.names[place], name, id);
+    file.names[place] = &name;
+    file.ids.emplace(name, id);
   }
 }
 
@@ -97,19 +101,19 @@ void read_model(File& file, const Json& json) {
   fields.finish();
 
   read_vocab(file, vocab);
-  if (!unknown.empty()) model.unknown = id_of(vocab, unknown, "unknown token");
+  if (!unknown.empty()) model.unknown = id_of(file, unknown, "unknown token");
   model.characters = !file.decoder.byte_level;
   for (size_t b = 0; b < 256; ++b) {
     const std::string name =
         model.characters ? fmt::format("<0x{:02X}>", b) : to_byte_alphabet(std::string(1, static_cast<char>(b)));
-    const auto it = vocab.find(name);
-    model.byte_ids[b] = it == vocab.end() ? -1 : it->get<int32_t>();
+    const auto it = file.ids.find(name);
+    model.byte_ids[b] = it == file.ids.end() ? -1 : it->second;
   }
   if (!merges.is_array()) fail<FormatError>("tokenizer: model.merges is no list");
   for (const Json& value : merges) {
     const auto [left, right] = merge_of(value);
     model.merges.push_back(
-        {id_of(vocab, left, "merged text"), id_of(vocab, right, "merged text"), id_of(vocab, left + right, "merge")});
+        {id_of(file, left, "merged text"), id_of(file, right, "merged text"), id_of(file, left + right, "merge")});
   }
   for (const std::string* name : file.names) {
     file.parts.texts.push_back(name == nullptr ? "" : decoded(file.decoder, *name));
