@@ -11,6 +11,7 @@
 #include "../models/transformer/accounting_flops.h"
 #include "../models/transformer/accounting_memory.h"
 #include "../models/transformer/accounting_parameters.h"
+#include "../models/transformer/accounting_report.h"
 #include "../models/transformer/lm.h"
 #include "../nn/visitor.h"
 #include "../ops/flop_counter.h"
@@ -242,6 +243,44 @@ TEST_SUITE("accounting") {
     CHECK(decode_cost(c, 2, 8, DType::f32, DType::f32).weight_bytes -
               decode_cost(c, 1, 8, DType::f32, DType::f32).weight_bytes ==
           4 * (3 * 2 * expert + c.d_model));
+  }
+
+  TEST_CASE("a report holds what the functions say, as text and as JSON") {
+    const TransformerConfig c = config_of(table("accounting.json")["rows"][0]["config"]);
+    MachineProfile machine{.threads = 1, .products = {{64, 10}, {1024, 40}}, .matvecs = {{1, 20}}};
+    machine.pointwise_gbs = 10, machine.op_seconds = 1e-6;
+    const auto report = accounting_report(c, {.machine = machine});
+    const Json json = Json::parse(to_json(report));
+    CHECK(json["parameters"]["total"] == 2127057600);
+    CHECK(json["flops"]["forward"] == 4513336524800);
+    CHECK(json["training_memory"]["peak"] == training_memory(c, 1, 1024).peak.total());
+    CHECK(json["rules_of_thumb"]["n_heads · head_dim / d_model"]["kept"] == true);
+    CHECK(json["rules_of_thumb"]["d_ff / d_model"]["kept"] == false);
+    CHECK(json["rules_of_thumb"]["d_model / n_layers"]["value"] == "33.3");
+    const std::string text = to_text(report);
+    for (const char* line : {"2,127,057,600", "4.513 TFLOP   all pairs", "66.9 %", "tokens/s", "not kept"}) {
+      const std::string wanted = line;
+      CAPTURE(wanted);
+      CHECK(text.find(wanted) != std::string::npos);
+    }
+  }
+
+  TEST_CASE("a machine's profile is read as it was written, and times follow from it") {
+    const MachineProfile m = measure_machine();
+    CHECK(MachineProfile::from_json(m.to_json()).to_json() == m.to_json());
+    const TransformerConfig c = accounting_base();
+    CHECK(training_time(m, c, 2, 12).seconds() > 0);
+    CHECK(training_time(m, c, 2, 12, true).seconds() > training_time(m, c, 2, 12).seconds());
+    // Half-way between two sizes, in their logarithms, and beyond them.
+    MachineProfile plain{.threads = 1, .products = {{10, 1}, {1000, 100}}, .matvecs = {{1, 8}, {100, 2}}};
+    CHECK(plain.product_rate(2e6) == doctest::Approx(1e10));
+    CHECK(plain.product_rate(1) == doctest::Approx(1e9));
+    CHECK(plain.matvec_rate(1e7) == doctest::Approx(4e9));
+    CHECK(plain.matvec_rate(2e9) == doctest::Approx(2e9));
+    CHECK_THROWS_WITH_AS(
+        MachineProfile::from_json(R"({"threads": 0})"),
+        "machine profile: threads is missing or no positive number; write it with tapestry info --measure",
+        FormatError);
   }
 
   TEST_CASE("what cannot be counted") {

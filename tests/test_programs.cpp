@@ -479,6 +479,10 @@ TEST_SUITE("programs") {
         {{"check-cache", "--model", "run", "--bound", "1e-12"}, 1, "cached and recomputed logits differ by"},
         {{"info", "--preset", "huge"}, 1, "there is no preset called 'huge'"},
         {{"info"}, 2, "is required"},
+        {{"info", "--preset", "nano", "--batch", "-1"}, 1, "-1 rows of 64 tokens"},
+        {{"info", "--preset", "nano", "--dtype", "f8"}, 1, "there are f32, bf16 and f64"},
+        {{"info", "--preset", "nano", "--machine", "nowhere"}, 1, "cannot read 'nowhere'"},
+        {{"info", "--preset", "nano", "--machine", "run/config.json"}, 1, "machine profile: threads is missing"},
     };
     for (const Row& row : rows) {
       std::string line;
@@ -503,7 +507,7 @@ TEST_SUITE("programs") {
       CHECK(outcome.status == 0);
       CHECK(outcome.out.size() > 100);
     }
-    CHECK(TrainConfig::from_json(run(place, {"info", "--preset", "small"}).out).model.d_model == 384);
+    CHECK(TrainConfig::from_json(run(place, {"info", "--preset", "small", "--print-config"}).out).model.d_model == 384);
     REQUIRE(place.train().status == 0);
     for (const Words& words : {Words{"generate", "--model", "run"}, Words{"info", "--model", "run"}}) {
       const Outcome full = Program(place, words, "/dev/full").wait();

@@ -11,14 +11,15 @@ namespace {
 
 double ratio(int64_t a, int64_t b) { return static_cast<double>(a) / static_cast<double>(b); }
 
-/// d_ff of the rule, within 5 % or one step of 64.
+/// d_ff of the rule, within 5 %, or one step of 64 where that is not much more.
 RuleOfThumb feed_forward(const TransformerConfig& c) {
   const double wanted = c.gated ? 8.0 / 3 * static_cast<double>(c.d_model) : 4.0 * static_cast<double>(c.d_model);
-  return {.what = "d_ff / d_model",
-          .value = fmt::format("{:.3f}", ratio(c.d_ff, c.d_model)),
-          .usual = c.gated ? "8/3, to a multiple of 64" : "4",
-          .reason = "three matrices of a gated network hold what two of width 4·d_model do",
-          .kept = std::abs(static_cast<double>(c.d_ff) - wanted) < std::max(64.0, 0.05 * wanted)};
+  return {
+      .what = "d_ff / d_model",
+      .value = fmt::format("{:.3f}", ratio(c.d_ff, c.d_model)),
+      .usual = c.gated ? "8/3, to a multiple of 64" : "4",
+      .reason = "three matrices of a gated network hold what two of width 4·d_model do",
+      .kept = std::abs(static_cast<double>(c.d_ff) - wanted) <= std::max(0.05 * wanted, std::min(64.0, 0.15 * wanted))};
 }
 
 RuleOfThumb heads(const TransformerConfig& c) {
