@@ -2,6 +2,7 @@
 // Next: presets.cpp.
 #include "config.h"
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -134,6 +135,7 @@ TrainConfig TrainConfig::from_json(const std::string& text) {
     known.insert(name);
     if (const auto it = training.find(name); it != training.end()) read(name, *it, value);
   });
+  if (!training.contains("context")) c.context = std::min(c.context, c.model.max_seq_len);
   for (const auto& [name, value] : training.items())
     if (!known.contains(name)) fail<FormatError>("config: unknown field training.{}: {}", name, value.dump());
   c.validate();

@@ -1,4 +1,4 @@
-// Recording and walking, as engine.cpp and accumulate.cpp do it. Next: accounting_peak.cpp.
+// Recording and walking, as autograd/engine.cpp and autograd/accumulate.cpp do it. Next: accounting_peak.cpp.
 #include "sized_tape.h"
 
 #include <algorithm>
