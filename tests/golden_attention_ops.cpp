@@ -130,10 +130,10 @@ std::span<const Op> attention_ops() { return rows; }
 
 std::map<std::string, Tensor> attention_projections(const Args& a) {
   if (a.has("w_qkv")) {
-    const Tensors rows = chunk(a["w_qkv"], 3);
-    return {{"q_proj.weight", rows[0]},
-            {"k_proj.weight", rows[1]},
-            {"v_proj.weight", rows[2]},
+    const Tensors parts = chunk(a["w_qkv"], 3);
+    return {{"q_proj.weight", parts[0]},
+            {"k_proj.weight", parts[1]},
+            {"v_proj.weight", parts[2]},
             {"o_proj.weight", a["w_out"]}};
   }
   std::map<std::string, Tensor> values;
