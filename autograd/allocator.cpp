@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "error.h"
+
 #include "size_class.h"
 
 namespace tapestry {
@@ -39,10 +41,15 @@ void count_live(int64_t bytes) {
   }
 }
 
+[[noreturn]] void fail_memory(size_t bytes) {
+  fail<MemoryError>("memory: {} bytes for a tensor cannot be had; {} bytes are in use; take smaller sizes or batches",
+                    bytes, live.load());
+}
+
 void* from_system(size_t bytes) {
   const size_t alignment = bytes >= huge_page ? huge_page : 64;
   void* block = nullptr;  // not aligned_alloc, which rounds up: a sanitizer sees the very end of a block
-  if (posix_memalign(&block, alignment, bytes) != 0) throw std::bad_alloc();
+  if (posix_memalign(&block, alignment, bytes) != 0) fail_memory(bytes);
   if (bytes >= huge_page) madvise(block, bytes, MADV_HUGEPAGE);
   return block;
 }
@@ -62,7 +69,7 @@ constexpr bool reuse = true;
 }  // namespace
 
 void* allocate(size_t bytes) {
-  if (bytes > size_t{1} << 62) throw std::bad_alloc();
+  if (bytes > size_t{1} << 62) fail_memory(bytes);
   const SizeClass c = size_class(bytes);
   void* block = nullptr;
   if (reuse) {

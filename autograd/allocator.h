@@ -8,7 +8,8 @@
 
 namespace tapestry {
 
-/// Uninitialised memory, aligned to 64 bytes (2 MiB blocks and larger: to 2 MiB). Throws std::bad_alloc.
+/// Uninitialised memory, aligned to 64 bytes (2 MiB blocks and larger: to 2 MiB). MemoryError naming
+/// the bytes where there are none.
 void* allocate(size_t bytes);
 void deallocate(void* block, size_t bytes);
 

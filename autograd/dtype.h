@@ -69,7 +69,7 @@ decltype(auto) dispatch(DType t, F&& f) {
   return f.template operator()<bool>();
 }
 
-/// Converts one element: bf16 through f32, to bool by `!= 0`.
+/// Converts one element: bf16 through f32, to bool by `!= 0`, floating to i64 towards 0, with the ends of i64 for what lies past them and 0 for NaN.
 template <class To, class From>
 To convert(From x) {
   if constexpr (std::is_same_v<To, From>) {
@@ -80,6 +80,9 @@ To convert(From x) {
     return bf16(static_cast<float>(x));
   } else if constexpr (std::is_same_v<To, bool>) {
     return x != From(0);
+  } else if constexpr (std::is_same_v<To, int64_t> && std::is_floating_point_v<From>) {
+    constexpr From past = 0x1p63;
+    return x >= past ? INT64_MAX : x < -past ? INT64_MIN : x == x ? static_cast<int64_t>(x) : 0;
   } else {
     return static_cast<To>(x);
   }

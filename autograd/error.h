@@ -32,6 +32,9 @@ struct IndexError : Error {  ///< an index, id or dim out of range
 struct ValueError : Error {  ///< an option or number outside its domain
   using Error::Error;
 };
+struct MemoryError : Error {  ///< memory for a tensor that cannot be had
+  using Error::Error;
+};
 struct AutogradError : Error {  ///< misuse of the tape: freed graph, write after save, no gradient
   using Error::Error;
 };

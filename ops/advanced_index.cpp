@@ -91,6 +91,7 @@ Picking picking(const char* op, const Tensor& x, const std::vector<Tensor>& tens
     (t.defined() ? indexed : rest).push_back(d);
     if (t.defined()) p.block = broadcast_shapes(op, p.block, t.shape());
   }
+  require_result_rank(op, p.block.rank() + rest.rank());
   p.first = in_place ? static_cast<int>(indexed[0]) : 0;
   p.count = indexed.rank();
   for (int i = 0; i < p.first; ++i) p.order.push_back(rest[i]);

@@ -84,6 +84,7 @@ Tensor embedding(const Tensor& table, const Tensor& ids, std::optional<int64_t> 
   if (table.dim() != 2) fail<ShapeError>("embedding: the table is {}; it must be (rows, width)", table.describe());
   const Tensor rows = checked_indices("embedding", ids, table.size(0), false,
                                       [&] { return fmt::format("a table of {} rows", table.size(0)); });
+  require_result_rank("embedding", ids.dim() + 1);
   const Tensor y = apply(Embedding{table.shape()}, table, rows);
   if (!padding_idx) return y;
   if (*padding_idx < 0 || *padding_idx >= table.size(0))
@@ -125,6 +126,7 @@ Tensor one_hot(const Tensor& ids, int64_t classes, DType dtype) {
   if (classes < 0) fail<ValueError>("one_hot: {} classes; the number must not be negative", classes);
   const Tensor hot =
       checked_indices("one_hot", ids, classes, false, [&] { return fmt::format("{} classes", classes); });
+  require_result_rank("one_hot", ids.dim() + 1);
   Shape shape = ids.shape();
   shape.push_back(classes);
   const Tensor y = zeros(shape, dtype);

@@ -41,6 +41,11 @@ void check_fits(const char* op, const Tensor& x, int dim, const Tensor& index) {
                      index.describe(), x.describe(), dim);
 }
 
+void require_result_rank(const char* op, int rank) {
+  if (rank > max_rank)
+    fail<ShapeError>("{}: the result would have {} dims, at most {} are supported", op, rank, max_rank);
+}
+
 Tensor true_places(const Tensor& mask) {
   constexpr int64_t piece = 65536;
   const Tensor flags = dense(mask);

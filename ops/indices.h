@@ -39,5 +39,7 @@ inline void* memory_of(const Tensor& fresh) { return const_cast<void*>(fresh.raw
 /// x (outer, size, inner) with slices src (outer, n, inner) in place of its slices at index (n, checked); of several that meet the last stays and takes
 /// the gradient.
 Tensor put_slices(const Tensor& x, const Tensor& index, const Tensor& src);
+/// ShapeError where a result would have more dims than there can be.
+void require_result_rank(const char* op, int rank);
 
 }  // namespace tapestry::detail

@@ -194,7 +194,7 @@ Tensor where(const Tensor& condition, const Tensor& a, double b);
 Tensor where(const Tensor& condition, double a, const Tensor& b);
 /// `value` where mask is true, else x.
 Tensor masked_fill(const Tensor& x, const Tensor& mask, double value);
-/// The elements as another dtype; to bf16 rounds once, to bool is != 0, to i64 truncates. The gradient is converted back.
+/// The elements as another dtype; to bf16 rounds once, to bool is != 0, to i64 truncates (what lies past its ends becomes them, NaN 0). The gradient is converted back.
 Tensor to(const Tensor& x, DType dtype);
 /// The values of x with the gradient of y passed through unchanged to y: y + (x − y) without its derivative; shapes and dtypes equal.
 /// The straight-through estimator of Bengio et al. 2013: straight_through(round(y), y).

@@ -103,10 +103,8 @@ Tensor trunc(const Tensor& x) {
 }
 
 Tensor pow(const Tensor& x, double p) {
-  if (p == 0) {
-    detail::require_domain("pow", Domain::reals, x);
-    return add(mul0(zeros_like(x), x), 1.0);
-  }
+  detail::require_domain("pow", p == 2 ? Domain::numbers : Domain::reals, x);
+  if (p == 0) return add(mul0(zeros_like(x), x), 1.0);
   if (p == 2) return square(x);
   return run(rows::pow_scalar(p), x);
 }

@@ -106,7 +106,11 @@ Tensor lerp(const Tensor& a, const Tensor& b, const Tensor& weight) {
   detail::expand_together("lerp", w, x);
   return apply(Lerp{}, x, expand(y, x.shape()), w);
 }
-Tensor lerp(const Tensor& a, const Tensor& b, double weight) { return run(rows::lerp_scalar(weight), a, b); }
+Tensor lerp(const Tensor& a, const Tensor& b, double weight) {
+  Tensor x = a, y = b;
+  detail::broadcast_operands("lerp", Domain::reals, x, y);
+  return run(rows::lerp_scalar(weight), x, y);
+}
 
 Tensor prelu(const Tensor& x, const Tensor& weight) {
   detail::require_same_dtype("prelu", x, weight);

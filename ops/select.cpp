@@ -187,7 +187,10 @@ Tensor masked_fill(const Tensor& x, const Tensor& mask, double value) {
   if (!mask.defined() || mask.dtype() != DType::boolean)
     fail<DTypeError>("masked_fill: the mask must be bool, got {}; compare, or convert with to(x, DType::boolean)",
                      mask.describe());
-  return where(mask, detail::number_for("masked_fill", x, value), x);
+  const double number = detail::number_for("masked_fill", x, value);
+  Tensor m = mask, y = x;
+  detail::expand_together("masked_fill", m, y);
+  return where(m, number, y);
 }
 
 Tensor to(const Tensor& x, DType dtype) {

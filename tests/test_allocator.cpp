@@ -36,7 +36,9 @@ TEST_SUITE("allocator") {
     for (const Block& b : blocks) deallocate(b.data, b.bytes);
     CHECK(memory_stats().live_bytes == before);
     deallocate(nullptr, 100);
-    CHECK_THROWS_AS(allocate(SIZE_MAX), std::bad_alloc);
+    CHECK_THROWS_WITH_AS(allocate(SIZE_MAX),
+                         doctest::Contains("memory: 18446744073709551615 bytes for a tensor cannot be had; "),
+                         MemoryError);
   }
 
   TEST_CASE("live and peak bytes follow tensors; a size class wastes at most a fifth") {

@@ -253,7 +253,16 @@ TEST_SUITE("index") {
         index_add(x, 0, two, zeros({3, 3})),
         "index_add: src is [3, 3] f32, with x [2, 3] f32 and index [2] i64 along dim 0 it must be [2, 3]", ShapeError);
     CHECK_THROWS_AS(index_add(zeros({2}, DType::boolean), 0, two, zeros({2}, DType::boolean)), DTypeError);
+    CHECK_THROWS_WITH_AS(masked_fill(x, zeros({2}, DType::boolean), 0),
+                         "masked_fill: cannot broadcast [2] with [2, 3] (dim -1: 2 vs 3)", ShapeError);
     CHECK_THROWS_WITH_AS(one_hot(two, 1), "one_hot: index 1 at [1] is out of range for 1 classes", IndexError);
     CHECK_THROWS_AS(one_hot(two, -1), ValueError);
+    const Tensor deep = zeros({1, 1, 1, 1, 1, 1, 1, 1}, DType::i64);
+    CHECK_THROWS_WITH_AS(embedding(x, deep), "embedding: the result would have 9 dims, at most 8 are supported",
+                         ShapeError);
+    CHECK_THROWS_WITH_AS(one_hot(deep, 2), "one_hot: the result would have 9 dims, at most 8 are supported",
+                         ShapeError);
+    CHECK_THROWS_WITH_AS(index(x, {deep}), "index: the result would have 9 dims, at most 8 are supported", ShapeError);
+    CHECK(index(zeros({2}), {deep}).dim() == 8);
   }
 }

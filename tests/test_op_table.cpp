@@ -208,7 +208,6 @@ TEST_SUITE("op_table") {
                                             "logical_or",
                                             "logical_xor",
                                             "interpolate",
-                                            "pow_scalar",
                                             "qr",
                                             "rope",
                                             "searchsorted",

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "../autograd/engine.h"
 #include "../autograd/parallel.h"
@@ -243,6 +244,16 @@ TEST_SUITE("policies") {
       for (int i = 0; i < 10; ++i) CHECK(index_add(base, 0, at, src).to_vector() == first);
     }
     set_num_threads(before);
+  }
+
+  TEST_CASE("floating numbers that i64 does not hold become its ends, NaN becomes 0") {
+    constexpr double inf = std::numeric_limits<double>::infinity();
+    const std::vector<int64_t> wanted{INT64_MAX, INT64_MIN, INT64_MAX, INT64_MIN, 0, -2, INT64_MIN};
+    const Tensor x = tensor<double>({1e300, -1e300, inf, -inf, NAN, -2.9, -0x1p63});
+    CHECK(to(x, DType::i64).to_vector<int64_t>() == wanted);
+    for (const DType narrow : {DType::f32, DType::bf16})
+      for (size_t i : {size_t{2}, size_t{3}, size_t{4}, size_t{6}})
+        CHECK(to(to(x, narrow), DType::i64).to_vector<int64_t>()[i] == wanted[i]);
   }
 
   TEST_CASE("a broadcast operand's gradient has its own shape") {

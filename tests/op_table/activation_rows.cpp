@@ -12,11 +12,6 @@ constexpr double pi = 3.14159265358979323846;
 
 double phi(double x) { return 0.5 * std::erfc(-x * std::sqrt(0.5)); }
 
-constexpr OpRow with(OpRow row, ErrorCase error) {
-  row.errors[0] = error;
-  return row;
-}
-
 // clang-format off
 constexpr OpRow rows[] = {
     unary("logsigmoid", [](Args a) { return logsigmoid(a[0]); }, [](double x) { return std::log(sigmoid(x)); }),

@@ -6,12 +6,6 @@
 namespace tapestry::op_table {
 namespace {
 
-constexpr OpRow with(OpRow row, ErrorCase first, ErrorCase second = {}) {
-  row.errors[0] = first;
-  row.errors[1] = second;
-  return row;
-}
-
 /// condition, a, b of the shapes of where().
 constexpr OpRow masked(const char* name, Function fn, Reference ref, Sample s0, Sample s1, Sample empty,
                        ErrorCase error, const char* formula = nullptr, const char* vjp = nullptr,

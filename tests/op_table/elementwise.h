@@ -30,6 +30,12 @@ constexpr OpRow elementwise(const char* name, Function fn, Point point, const El
   return row;
 }
 
+constexpr OpRow with(OpRow row, ErrorCase first, ErrorCase second = {}) {
+  row.errors[0] = first;
+  row.errors[1] = second;
+  return row;
+}
+
 constexpr OpRow unary(const char* name, Function fn, Point point, const Elementwise& e = {}) {
   OpRow row = elementwise(name, fn, point, e);
   const auto x = [&](auto... sizes) { return Sample{{real(sizes...).in(e.low, e.high)}}; };

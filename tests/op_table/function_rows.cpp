@@ -7,12 +7,6 @@
 namespace tapestry::op_table {
 namespace {
 
-constexpr OpRow with(OpRow row, ErrorCase first, ErrorCase second = {}) {
-  row.errors[0] = first;
-  row.errors[1] = second;
-  return row;
-}
-
 /// The second operand is not differentiated.
 constexpr OpRow by_first(OpRow row) {
   for (Sample& s : row.samples)
@@ -54,9 +48,9 @@ constexpr OpRow rows[] = {
     by_first(with(binary("copysign", [](Args a) { return copysign(a[0], a[1]); }, [](double x, double y) { return std::copysign(x, y); }),
          {[] { (void)copysign(zeros({3}), zeros({2})); }, "copysign: cannot broadcast [3] with [2] (dim -1: 3 vs 2)"})),
     with(binary("lerp_scalar", [](Args a) { return lerp(a[0], a[1], 0.25); }, [](double x, double y) { return x + 0.25 * (y - x); }),
-         {[] { (void)lerp(zeros({3}), zeros({2}), 0.5); }, "lerp_scalar: cannot broadcast [3] with [2] (dim -1: 3 vs 2)"}),
+         {[] { (void)lerp(zeros({3}), zeros({2}), 0.5); }, "lerp: cannot broadcast [3] with [2] (dim -1: 3 vs 2)"}),
     with(binary("lerp_scalar (from the other end)", [](Args a) { return lerp(a[0], a[1], 0.75); }, [](double x, double y) { return x + 0.75 * (y - x); }),
-         {[] { (void)lerp(zeros({3}), zeros({3}, DType::f64), 0.5); }, "lerp_scalar: dtypes differ: f32 and f64"}),
+         {[] { (void)lerp(zeros({3}), zeros({3}, DType::f64), 0.5); }, "lerp: dtypes differ: f32 and f64"}),
     {.name = "lerp",
      .fn = [](Args a) { return lerp(a[0], a[1], a[2]); },
      .point = [](double x, double y, double w) { return x + w * (y - x); },
