@@ -1,4 +1,4 @@
-// Oniguruma's spelling to PCRE2's, and PCRE2's calls; the only file that includes pcre2.h.
+// Oniguruma's spelling to PCRE2's, and PCRE2's calls; the only file that includes its header.
 // Next: pre_tokenizer.cpp.
 #include "regex.h"
 
