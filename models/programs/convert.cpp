@@ -55,11 +55,12 @@ void save(const Options& o, const Transformer& model, const hf::Family& family, 
 }
 
 void from_published(const Options& o) {
+  const hf::Family* family = o.family.empty() ? nullptr : &hf::family_named(o.family);
   hf::LoadedModel m = hf::load_model(o.from);
   print(m);
   fold_adapter(*m.model, *m.family, o.adapter);
   const std::string dtype = file_dtype(o.dtype, m.stored_dtype);
-  if (!o.family.empty()) return save(o, *m.model, hf::family_named(o.family), dtype, m.ids);
+  if (family != nullptr) return save(o, *m.model, *family, dtype, m.ids);
   const TextModel text = with_tokenizer(o.from, std::move(m));
   save_text_model(o.to, text, dtype);
   report(text.tokenizer == nullptr ? "run without a tokenizer" : "run", o, dtype);
