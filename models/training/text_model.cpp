@@ -7,6 +7,7 @@
 
 #include "../../autograd/error.h"
 #include "../../nn/atomic_file.h"
+#include "../../nn/init.h"
 #include "../../nn/mapped_file.h"
 #include "../../nn/safetensors.h"
 #include "../../nn/state_dict.h"
@@ -41,7 +42,10 @@ TextModel load_run(const std::string& path, const TextModelOptions& o) {
   TextModel m{.model = {}, .tokenizer = {}};
   if (json.contains("tokenizer")) m.tokenizer = tokenizer_from_json(json["tokenizer"].dump());
   const TensorFile weights = read_safetensors(folder.model());
-  m.model = std::make_shared<Transformer>(config);
+  {
+    const init::Skip all_is_read_below;
+    m.model = std::make_shared<Transformer>(config);
+  }
   if (o.dtype != DType::f32) to(*m.model, o.dtype);
   load_state_dict(*m.model, weights.tensors);
   m.model->eval();
