@@ -61,7 +61,8 @@ Tensor tokens_of(const TransformerConfig& c, int64_t rows, int64_t length) {
 
 TEST_SUITE("accounting") {
   TEST_CASE("parameters of published shapes") {
-    for (const Json& row : table("accounting.json")["rows"]) {
+    const Json shapes = table("accounting.json")["rows"];
+    for (const Json& row : shapes) {
       CAPTURE(row["config"]["name"]);
       const ParameterTable p = parameter_table(config_of(row["config"]));
       const Json& want = row["params"];
@@ -80,7 +81,8 @@ TEST_SUITE("accounting") {
   }
 
   TEST_CASE("FLOPs of published shapes") {
-    for (const Json& row : table("accounting.json")["rows"]) {
+    const Json shapes = table("accounting.json")["rows"];
+    for (const Json& row : shapes) {
       CAPTURE(row["config"]["name"]);
       const TransformerConfig c = config_of(row["config"]);
       const FlopTable f = flop_table(c, 1, c.max_seq_len);
@@ -109,7 +111,8 @@ TEST_SUITE("accounting") {
   }
 
   TEST_CASE("memory of published shapes") {
-    for (const Json& row : table("accounting.json")["rows"]) {
+    const Json shapes = table("accounting.json")["rows"];
+    for (const Json& row : shapes) {
       CAPTURE(row["config"]["name"]);
       const TransformerConfig c = config_of(row["config"]);
       const Json& want = row["memory_float32_batch1"];

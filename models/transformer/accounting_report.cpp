@@ -78,6 +78,9 @@ ReportSection training_memory_of(const TransformerConfig& c, int64_t length, con
   row("activations", plain.saved, "kept for backward");
   row("activations_recompute", less.saved, "with --recompute");
   row("peak", plain.peak.total(), "of all tensors together");
+  row("peak_gradients", plain.peak[MemoryKind::gradient], "of the peak, as the next two");
+  row("peak_saved", plain.peak[MemoryKind::saved], "for backward");
+  row("peak_temporary", plain.peak[MemoryKind::temporary], "inside ops, and gradients on their way");
   row("peak_recompute", less.peak.total(), "with --recompute");
   row("allocated", plain.allocated, "peak, each tensor rounded up to its block");
   row("allocated_recompute", less.allocated, "with --recompute");
