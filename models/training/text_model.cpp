@@ -25,8 +25,10 @@ void check_vocabulary(const std::string& folder, const TextModel& m) {
 }
 
 void set_ids(TextModel& m, const hf::ModelIds& ids) {
-  for (const int64_t id : ids.eos) m.eos_ids.push_back(static_cast<int32_t>(id));
-  if (!ids.bos.empty()) m.bos_id = static_cast<int32_t>(ids.bos[0]);
+  const auto is_id = [](int64_t id) { return id >= 0 && id <= INT32_MAX; };  // −1 means none in some files
+  for (const int64_t id : ids.eos)
+    if (is_id(id)) m.eos_ids.push_back(static_cast<int32_t>(id));
+  if (!ids.bos.empty() && is_id(ids.bos[0])) m.bos_id = static_cast<int32_t>(ids.bos[0]);
 }
 
 TextModel load_run(const std::string& path, const TextModelOptions& o) {
@@ -59,12 +61,23 @@ TextModel load_run(const std::string& path, const TextModelOptions& o) {
   return m;
 }
 
-}  // namespace
-
-TextModel with_tokenizer(const std::string& folder, hf::LoadedModel loaded) {
+TextModel without_tokenizer(hf::LoadedModel loaded) {
   TextModel m{.model = std::move(loaded.model), .tokenizer = {}};
   m.family = loaded.family->model_type;
   set_ids(m, loaded.ids);
+  return m;
+}
+
+TextModel checked(const std::string& folder, TextModel m, const TextModelOptions& o) {
+  if (o.need_tokenizer && m.tokenizer == nullptr)
+    fail<FormatError>("load_text_model: '{}' holds no tokenizer; put its tokenizer.json there", folder);
+  return m;
+}
+
+}  // namespace
+
+TextModel with_tokenizer(const std::string& folder, hf::LoadedModel loaded) {
+  TextModel m = without_tokenizer(std::move(loaded));
   std::error_code ignored;
   for (const char* name : {"/tokenizer.json", "/vocab.json"}) {
     if (!std::filesystem::exists(folder + name, ignored)) continue;
@@ -76,11 +89,10 @@ TextModel with_tokenizer(const std::string& folder, hf::LoadedModel loaded) {
 }
 
 TextModel load_text_model(const std::string& folder, const TextModelOptions& o) {
-  TextModel m = hf::is_model_folder(folder) ? with_tokenizer(folder, hf::load_model(folder, {.dtype = o.dtype}))
-                                            : load_run(folder, o);
-  if (o.need_tokenizer && m.tokenizer == nullptr)
-    fail<FormatError>("load_text_model: '{}' holds no tokenizer; put its tokenizer.json there", folder);
-  return m;
+  if (!hf::is_model_folder(folder)) return checked(folder, load_run(folder, o), o);
+  hf::LoadedModel loaded = hf::load_model(folder, {.dtype = o.dtype});
+  if (!o.need_tokenizer) return without_tokenizer(std::move(loaded));
+  return checked(folder, with_tokenizer(folder, std::move(loaded)), o);
 }
 
 void save_text_model(const std::string& path, const TextModel& m, const std::string& file_dtype) {

@@ -23,7 +23,7 @@ struct TextModel {
 
 struct TextModelOptions {
   DType dtype = DType::f32;    ///< of the parameters
-  bool need_tokenizer = true;  ///< FormatError if there is none
+  bool need_tokenizer = true;  ///< FormatError if there is none; false: a published folder's is not read
 };
 /// config.json says which form it is: one with "model_type" is Hugging Face's, one with "model" a run's. IoError or
 /// FormatError, naming the file, and the field or weight.

@@ -33,6 +33,9 @@ void gemma_window_fields(ConfigFields& f, TransformerConfig& c, int64_t every) {
   f.integer("sliding_window", window);
   const bool listed = f.layer_types("layer_types", types);
   if (!f.is_reading()) return;
+  int64_t same = window;  // old files have it twice
+  f.integer("sliding_window_size", same, window);
+  if (same != window) f.refuse("sliding_window_size", "but sliding_window is another one");
   c.window = window;
   c.layer_types = listed ? types : every_kth_full(c.n_layers, every);
 }
