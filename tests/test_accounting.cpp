@@ -98,11 +98,11 @@ TEST_SUITE("accounting") {
         const std::string ours = name;
         CAPTURE(ours);
         CHECK(f.of(ours) == want[theirs]);
-        const double share = static_cast<double>(f.of(ours)) / static_cast<double>(f.forward());
+        const double share = static_cast<double>(f.of(ours)) / static_cast<double>(f.forward_pass());
         CHECK(std::abs(share - want["share"][theirs].get<double>()) < 5e-7);  // it has six digits
       }
       CHECK(f.rows.size() == 8);
-      CHECK(f.forward() == want["forward_total"]);
+      CHECK(f.forward_pass() == want["forward_total"]);
       CHECK(f.training() == want["training_step_total"]);
       CHECK(six_n_d(c, c.max_seq_len) == want["six_n_d"]);
       CHECK(attended_pairs(c.max_seq_len, 0) == row["attended_pairs_causal"]);
@@ -177,7 +177,7 @@ TEST_SUITE("accounting") {
       const FlopTable f = flop_table(c, rows, length);
       const FlopCounter counter;
       const Tensor logits = model(tokens);
-      CHECK(counter.total() == f.forward());
+      CHECK(counter.total() == f.forward_pass());
       cross_entropy(logits, targets).backward();
       CHECK(counter.total() == executed_training_flops(c, rows, length));
       if (!c.fused_qkv) CHECK(counter.by_path().at("layers.0.attention.q_proj") == 3 * f.of("q_proj") / c.n_layers);
@@ -199,7 +199,7 @@ TEST_SUITE("accounting") {
     const Tensor x = randn({3, 5}), w = randn({7, 5}).requires_grad_();
     const FlopCounter counter;
     sum(linear(x, w)).backward();
-    CHECK(counter.forward() == 2 * 3 * 5 * 7);
+    CHECK(counter.forward_pass() == 2 * 3 * 5 * 7);
     CHECK(counter.backward() == 2 * 3 * 5 * 7);
     const Tensor a = randn({2, 3, 4}), b = randn({2, 4, 6}).requires_grad_();
     sum(matmul(a, b)).backward();
@@ -233,7 +233,7 @@ TEST_SUITE("accounting") {
     TransformerConfig c = accounting_base();
     const FlopTable all = flop_table(c, 1, 8, AttentionPairs::attended),
                     before = flop_table(c, 1, 7, AttentionPairs::attended);
-    CHECK(decode_flop_table(c, 1, 8).forward() == all.forward() - before.forward());
+    CHECK(decode_flop_table(c, 1, 8).forward_pass() == all.forward_pass() - before.forward_pass());
     const ParameterTable p = parameter_table(c);
     const DecodeCost one = decode_cost(c, 1, 8, DType::f32, DType::bf16),
                      four = decode_cost(c, 4, 8, DType::f32, DType::bf16);

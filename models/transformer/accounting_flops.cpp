@@ -58,7 +58,7 @@ int64_t window_of(const TransformerConfig& c, int64_t layer) { return c.is_slidi
 
 }  // namespace
 
-int64_t FlopTable::forward() const {
+int64_t FlopTable::forward_pass() const {
   return std::accumulate(rows.begin(), rows.end(), int64_t{0},
                          [](int64_t sum, const FlopRow& row) { return sum + row.flops; });
 }
@@ -87,7 +87,7 @@ FlopTable decode_flop_table(const TransformerConfig& c, int64_t rows, int64_t le
 int64_t executed_training_flops(const TransformerConfig& c, int64_t rows, int64_t length, bool recompute) {
   const FlopTable table = flop_table(c, rows, length);
   const int64_t again = c.attention_dropout > 0 ? 0 : table.of("attention_scores");
-  return table.training() + again + (recompute ? table.forward() - table.of("lm_head") : 0);
+  return table.training() + again + (recompute ? table.forward_pass() - table.of("lm_head") : 0);
 }
 
 int64_t six_n_d(const TransformerConfig& c, int64_t tokens) {

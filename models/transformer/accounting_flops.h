@@ -24,9 +24,9 @@ struct FlopRow {
 /// 2·m·n·p for every product (m, n)·(n, p) of a forward pass; all else is not counted.
 struct FlopTable {
   std::vector<FlopRow> rows;  ///< products the model has, in the order they run
-  [[nodiscard]] int64_t forward() const;
+  [[nodiscard]] int64_t forward_pass() const;
   /// Forward and backward of a training step: a product's two gradients cost what it cost.
-  [[nodiscard]] int64_t training() const { return 3 * forward(); }
+  [[nodiscard]] int64_t training() const { return 3 * forward_pass(); }
   /// Of the product of that name; 0 if there is none.
   [[nodiscard]] int64_t of(std::string_view product) const;
 };

@@ -46,7 +46,7 @@ DecodeCost decode_cost(const TransformerConfig& c, int64_t rows, int64_t length,
     elements += layer.total() - layer.experts + std::min(layer.experts, rows * layer.experts_per_token);
   return {.weight_bytes = elements * static_cast<int64_t>(size_of(weights)),
           .cache_bytes = kv_cache_bytes(c, rows, length, cache),
-          .flops = decode_flop_table(c, rows, length).forward()};
+          .flops = decode_flop_table(c, rows, length).forward_pass()};
 }
 
 int64_t optimizer_bytes(const TransformerConfig& c) {

@@ -49,9 +49,9 @@ ReportSection flops(const TransformerConfig& c, int64_t rows, int64_t length) {
   const FlopTable dense = flop_table(c, rows, length), seen = flop_table(c, rows, length, AttentionPairs::attended);
   ReportSection s{"flops", fmt::format("FLOPs of a forward pass on {} × {} tokens, by product", rows, length), {}};
   for (const FlopRow& row : dense.rows)
-    s.rows.push_back({std::string(row.product), row.flops, Unit::flops, percent(row.flops, dense.forward())});
-  s.rows.push_back({"forward", dense.forward(), Unit::flops, "all pairs of query and key"});
-  s.rows.push_back({"forward_attended", seen.forward(), Unit::flops, "pairs that causality and windows leave"});
+    s.rows.push_back({std::string(row.product), row.flops, Unit::flops, percent(row.flops, dense.forward_pass())});
+  s.rows.push_back({"forward", dense.forward_pass(), Unit::flops, "all pairs of query and key"});
+  s.rows.push_back({"forward_attended", seen.forward_pass(), Unit::flops, "pairs that causality and windows leave"});
   s.rows.push_back({"training_step", dense.training(), Unit::flops, "forward, and twice that in backward"});
   s.rows.push_back(
       {"executed", executed_training_flops(c, rows, length), Unit::flops, "with the scores again in backward"});
