@@ -23,7 +23,7 @@ class FlopCounter : private Observer {
   FlopCounter(const FlopCounter&) = delete;
   FlopCounter& operator=(const FlopCounter&) = delete;
 
-  [[nodiscard]] int64_t forward() const { return forward_; }
+  [[nodiscard]] int64_t forward_pass() const { return forward_; }
   /// Of all that backward walks run: rules, and what checkpoints compute again.
   [[nodiscard]] int64_t backward() const { return backward_; }
   [[nodiscard]] int64_t total() const { return forward_ + backward_; }
