@@ -16,7 +16,7 @@ namespace tapestry {
 ///
 ///     const FlopCounter flops;
 ///     model.loss(tokens, targets).backward();
-///     fmt::print("{} {}\n", flops.forward(), flops.backward());
+///     fmt::print("{} {}\n", flops.forward_pass(), flops.backward());
 class FlopCounter : private Observer {
  public:
   FlopCounter() : observing_(this) {}
