@@ -21,8 +21,9 @@ struct Options {
 };
 
 void run(Options& o) {
-  const ChatTemplate& format = o.format.empty() ? chat_template_of_folder(o.text.model) : chat_template(o.format);
-  const TextModel model = load_model(o.text.model, o.text.dtype);
+  const ChatTemplate& format =
+      o.format.empty() ? chat_template_of_folder(o.text.model.folder) : chat_template(o.format);
+  const TextModel model = load_model(o.text.model);
   if (!o.text.ignore_eos) o.text.generate.stop_ids = model.eos_ids;
   Chat chat(*model.model, *model.tokenizer,
             {.format = &format, .system = o.system, .generate = o.text.generate, .stop = o.text.stop});

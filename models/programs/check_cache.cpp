@@ -13,13 +13,13 @@ namespace tapestry::programs {
 namespace {
 
 struct Options {
-  std::string model, dtype = "f32";
+  ModelOptions model;
   CacheCheckOptions check;
   double bound = 0;
 };
 
 void run(const Options& o) {
-  const TextModel loaded = load_model(o.model, o.dtype);
+  const TextModel loaded = load_model(o.model);
   const Transformer& model = *loaded.model;
   const CacheCheck check = check_cache(model, o.check);
   const bool rounded = o.check.bf16_cache || model.token_embedding.weight.dtype() == DType::bf16;
@@ -40,7 +40,7 @@ void add_check_cache(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("check-cache", "compare a model's logits with a cache and without, however it reads");
   const auto o = std::make_shared<Options>();
-  add_model_options(*command, o->model, o->dtype);
+  add_model_options(*command, o->model);
   command->add_option("--tokens", o->check.tokens, "tokens to read; 0 for what fills the window, or 64")
       ->type_name("N")
       ->capture_default_str();

@@ -13,12 +13,13 @@ namespace tapestry::programs {
 namespace {
 
 struct Options {
-  std::string model, data, dtype = "f32";
+  ModelOptions model;
+  std::string data;
   TextLossOptions loss;
 };
 
 void run(const Options& o) {
-  const TextModel model = load_model(o.model, o.dtype);
+  const TextModel model = load_model(o.model);
   const MappedFile file(o.data);
   const std::string_view text = file.bytes();
   std::vector<int32_t> ids = before_text(*model.tokenizer);
@@ -45,7 +46,7 @@ void run(const Options& o) {
 void add_eval(CLI::App& app) {
   CLI::App* command = app.add_subcommand("eval", "loss, perplexity and bits per byte of a text under a model");
   const auto o = std::make_shared<Options>();
-  add_model_options(*command, o->model, o->dtype);
+  add_model_options(*command, o->model);
   command->add_option("--data", o->data, "the text")->type_name("FILE")->required();
   command->add_option("--context", o->loss.context, "tokens the model sees at once; 0: as many as it can")
       ->type_name("N")

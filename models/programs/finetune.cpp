@@ -76,8 +76,7 @@ void finetune(const FinetuneOptions& o) {
   fmt::print("held-out loss after {} steps: {:.4f}\n", trainer.state().step, trainer.evaluate(true).mean());
   hf::save_adapter(o.out, model, base.family.empty() ? hf::family_for(model.config) : hf::family_named(base.family),
                    o.model);
-  fmt::print("{0} holds the adapters; fold them in with: tapestry convert --from {1} --adapter {0} --to DIR\n", o.out,
-             o.model);
+  fmt::print("{0} holds the adapters; try them with: tapestry generate --model {1} --adapter {0}\n", o.out, o.model);
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ void print_log_probabilities(const Tokenizer& tokenizer, const Generation& g) {
 }
 
 void run(Options& o) {
-  const TextModel model = load_model(o.text.model, o.text.dtype);
+  const TextModel model = load_model(o.text.model);
   GenerateOptions& options = o.text.generate;
   options.when_full = o.when_full == "slide"  ? WhenFull::slide
                       : o.when_full == "stop" ? WhenFull::stop

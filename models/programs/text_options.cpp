@@ -6,6 +6,9 @@
 
 #include <algorithm>
 
+#include "../../nn/lora.h"
+#include "../transformer/hf/adapter.h"
+
 namespace tapestry::programs {
 
 void add_text_options(CLI::App& command, TextOptions& o) {
@@ -13,7 +16,7 @@ void add_text_options(CLI::App& command, TextOptions& o) {
   const auto number = [&](const char* name, auto& value, const char* type, const char* what) {
     command.add_option(name, value, what)->type_name(type)->capture_default_str();
   };
-  add_model_options(command, o.model, o.dtype);
+  add_model_options(command, o.model);
   number("--max-tokens", o.generate.max_tokens, "N", "tokens to write");
   number("--temperature", s.temperature, "T", "logits are divided by it; 0 takes the likeliest token");
   number("--top-k", s.top_k, "K", "draw among the K likeliest tokens; 0 among all");
@@ -36,17 +39,25 @@ void add_text_options(CLI::App& command, TextOptions& o) {
   command.add_flag("--bf16-cache", o.generate.bf16_cache, "keep keys and values in bf16, for half the memory");
 }
 
-void add_model_options(CLI::App& command, std::string& folder, std::string& dtype) {
-  command.add_option("--model", folder, "folder of a model")->type_name("DIR")->required();
-  command.add_option("--dtype", dtype, "numbers it computes with")
+void add_model_options(CLI::App& command, ModelOptions& o) {
+  command.add_option("--model", o.folder, "folder of a model")->type_name("DIR")->required();
+  command.add_option("--dtype", o.dtype, "numbers it computes with")
       ->type_name("TYPE")
       ->check(CLI::IsMember({"f32", "bf16"}))
       ->capture_default_str();
+  command.add_option("--adapter", o.adapter, "folder of low-rank adapters to fold in, as finetune writes it")
+      ->type_name("DIR");
   add_threads_option(command);
 }
 
-TextModel load_model(const std::string& folder, const std::string& dtype) {
-  return load_text_model(folder, {.dtype = dtype == "bf16" ? DType::bf16 : DType::f32});
+TextModel load_model(const ModelOptions& o) {
+  TextModel loaded = load_text_model(o.folder, {.dtype = o.dtype == "bf16" ? DType::bf16 : DType::f32});
+  if (o.adapter.empty()) return loaded;
+  Transformer& model = *loaded.model;
+  hf::load_adapter(o.adapter, model,
+                   loaded.family.empty() ? hf::family_for(model.config) : hf::family_named(loaded.family));
+  fold_lora(model);
+  return loaded;
 }
 
 void report_speed(int64_t prompt_tokens, const Generation& g) {

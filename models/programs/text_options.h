@@ -10,8 +10,16 @@
 
 namespace tapestry::programs {
 
+struct ModelOptions {
+  std::string folder, dtype = "f32", adapter;
+};
+/// --model, --dtype, --adapter and --threads; they must outlive the command's parsing.
+void add_model_options(CLI::App& command, ModelOptions& options);
+/// The model of the folder, with its tokenizer, and with the adapter folded in, if there is one.
+TextModel load_model(const ModelOptions& options);
+
 struct TextOptions {
-  std::string model, dtype = "f32";
+  ModelOptions model;
   GenerateOptions generate{.max_tokens = 500, .sampler = {.temperature = default_temperature}, .seed = 1};
   std::vector<std::string> stop;
   bool ignore_eos = false;
@@ -19,10 +27,6 @@ struct TextOptions {
 /// Adds them to a command; they must outlive its parsing.
 void add_text_options(CLI::App& command, TextOptions& options);
 
-/// --model, --dtype and --threads.
-void add_model_options(CLI::App& command, std::string& folder, std::string& dtype);
-/// The model of a folder, with its tokenizer.
-TextModel load_model(const std::string& folder, const std::string& dtype);
 /// One line on stderr: tokens, seconds, tokens a second, and why it ended.
 void report_speed(int64_t prompt_tokens, const Generation& generation);
 
