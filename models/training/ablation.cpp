@@ -20,14 +20,11 @@ namespace {
 constexpr AblationRow rows[] = {
     {"base: pre-norm, RMSNorm, SwiGLU, RoPE", "{}"},
     {"post-norm", R"({"norm_placement": "post", "final_norm": false})"},
-    {"non-residual post-norm", R"({"norm_placement": "non_residual_post"})"},
-    {"double norm", R"({"norm_placement": "double_norm"})"},
     {"LayerNorm", R"({"norm_kind": "layer"})"},
     {"SiLU without a gate, equal parameters", R"({"gated": false, "d_ff": 576})"},
     {"learned positions", R"({"positions": "learned"})"},
     {"no positions", R"({"positions": "none"})"},
     {"grouped queries, 2 key heads of 4", R"({"n_kv_heads": 2})"},
-    {"multi-query, 1 key head of 4", R"({"n_kv_heads": 1})"},
     {"QK norm", R"({"qk_norm": "head"})"},
     {"z-loss 1e-4", "{}", 1e-4},
 };
