@@ -28,6 +28,7 @@ void Linear::visit(Visitor& v) {
   if (adapter) {
     v.parameter("lora_A.weight", adapter->a);
     v.parameter("lora_B.weight", adapter->b);
+    v.buffer("lora_unmerged.weight", adapter->unmerged);
   }
 }
 

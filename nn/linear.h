@@ -18,7 +18,7 @@ struct LowRankAdapter {
   Parameter a, b;      ///< (r, in), (out, r)
   double scale = 1;    ///< α/r
   double dropout = 0;  ///< of what A reads, while training
-  Tensor unmerged;     ///< the weight without the product, while it is merged; undefined otherwise
+  Buffer unmerged;     ///< the weight without the product, while it is merged; undefined otherwise
 };
 
 /// (…, in) to (…, out). weight (out, in) starts as init::linear_, bias (out) as zeros.

@@ -87,7 +87,7 @@ void merge_lora(Module& m) {
   const NoGrad raw;
   for_each_adapter("merge_lora", m, false, [](Linear& layer) {
     LowRankAdapter& adapter = *layer.adapter;
-    adapter.unmerged = clone(layer.weight);
+    adapter.unmerged = Buffer(clone(layer.weight));
     const Tensor product = matmul(adapter.b, adapter.a) * adapter.scale;
     layer.weight.copy_(to(to(layer.weight, product.dtype()) + product, layer.weight.dtype()));
   });
@@ -102,7 +102,11 @@ void unmerge_lora(Module& m) {
 }
 
 void fold_lora(Module& m) {
-  merge_lora(m);
+  bool merged = false;
+  for_each_linear(m, [&](const std::string&, const Linear& layer) {
+    merged = merged || (layer.adapter && layer.adapter->unmerged.defined());
+  });
+  if (!merged) merge_lora(m);
   for_each_adapter("fold_lora", m, true, [](Linear& layer) { layer.adapter.reset(); });
   requires_grad_(m, true);
 }

@@ -51,7 +51,8 @@ struct LinearCrossEntropy {
   LinearCrossEntropyOptions options;
 
   Tensor composite(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& targets) const {
-    const Tensor logits = linear(x, weight, bias);
+    Tensor logits = linear(x, weight, bias);
+    if (options.f32_loss) logits = detail::in_dtype(logits, detail::compute_dtype(x.dtype()));
     return cross_entropy(options.soft_cap == 0 ? logits : soft_cap(logits, options.soft_cap), targets,
                          {.ignore_index = options.ignore_index,
                           .reduction = options.reduction,
@@ -103,7 +104,7 @@ struct LinearCrossEntropy {
     });
     if (dw.defined()) dw = detail::in_dtype(dw, weight.dtype());
     c.save(dx, dw, c.needs(2) ? to(from(db, {classes}), bias.dtype()) : Tensor{});
-    return scalar(total * share, x.dtype());
+    return scalar(total * share, options.f32_loss ? wide : x.dtype());
   }
 
   Grads backward(Context& c, const Tensor& g) const {

@@ -471,6 +471,7 @@ struct LinearCrossEntropyOptions {
   double label_smoothing = 0, z_loss = 0;  ///< as cross_entropy's
   double soft_cap = 0;                     ///< logits become soft_cap(logits, cap); 0 leaves them
   int64_t chunk = 0;                       ///< rows of logits held at once; 0: as many as stay in cache
+  bool f32_loss = false;                   ///< the loss of bf16 x is f32: a sum over many rows is not rounded to 8 bits
 };
 /// cross_entropy(soft_cap(linear(x, weight, bias)), targets) for x (…, D), weight (V, D), bias (V) or undefined and targets (…), without ever holding the
 /// (…, V) logits: rows are taken in chunks, and the gradients of a chunk are computed while its logits are at hand. ValueError for Reduction::none.

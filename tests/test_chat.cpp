@@ -223,5 +223,13 @@ TEST_SUITE("chat") {
     CHECK_THROWS_AS((void)broken.reply("Hi", [](std::string_view) { throw IoError("full"); }), IoError);
     CHECK(broken.tokens().empty());
     CHECK(broken.reply("Hi").tokens.ids == Ids(answer.tokens.ids.begin(), answer.tokens.ids.begin() + 5));
+    // Nor does a later turn begin it again, where the system's text is written into the first one.
+    const Transformer roomy = small_model(400);
+    const ChatOptions gemma{.format = &chat_template("gemma"), .system = "S", .generate = {.max_tokens = 3}};
+    Chat straight(roomy, tokenizer(), gemma), stumbling(roomy, tokenizer(), gemma);
+    for (Chat* each : {&straight, &stumbling}) (void)each->reply("Hi");
+    CHECK_THROWS_AS((void)stumbling.reply("x", [](std::string_view) { throw IoError("full"); }), IoError);
+    for (Chat* each : {&straight, &stumbling}) (void)each->reply("y");
+    CHECK(stumbling.tokens() == straight.tokens());
   }
 }

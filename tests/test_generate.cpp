@@ -132,6 +132,20 @@ TEST_SUITE("generate") {
     CHECK_THROWS_AS(Decoder(model, {.prefill_chunk = -1}), ValueError);
   }
 
+  TEST_CASE("what a decoder read before stays after a call of the model that failed midway") {
+    const Transformer model = small_model();
+    Decoder decoder(model), straight(model);
+    for (Decoder* d : {&decoder, &straight}) (void)d->read(Ids{1, 2, 3});
+    {
+      const HookHandle broken =
+          model.layers[1].register_forward_hook([](const Tensor&) -> Tensor { throw IoError("x"); });
+      CHECK_THROWS_AS((void)decoder.read(Ids{4}), IoError);
+    }
+    CHECK(decoder.tokens().size() == 3);
+    check_close(decoder.read(Ids{5}), straight.read(Ids{5}));
+    CHECK(decoder.tokens().size() == 4);
+  }
+
   TEST_CASE("generation depends on prompt, options and seed alone") {
     const Transformer model = small_model();
     const auto write = [&](const GenerateOptions& options) {

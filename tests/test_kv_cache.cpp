@@ -320,4 +320,36 @@ TEST_SUITE("kv_cache") {
     (void)model(randint(0, vocab, {1, 3}), TransformerArgs{.cache = &cache});
     CHECK_THROWS_AS(cache.set_padding(std::vector<int64_t>{1}), ValueError);
   }
+
+  TEST_CASE("a call that failed in the only layer is remembered, one that failed before it is not") {
+    TransformerConfig config = small_config();
+    config.n_layers = 1;
+    const Transformer model = model_of(config);
+    const NoGrad no_grad;
+    KeyValueCache cache(config);
+    CHECK_THROWS_AS((void)model(full({1, 3}, vocab, DType::i64), TransformerArgs{.cache = &cache}), IndexError);
+    CHECK(cache.size() == 0);
+    const Tensor wrong = ones({3, 7}, DType::boolean);
+    CHECK_THROWS_AS((void)model(randint(0, vocab, {1, 3}), TransformerArgs{.mask = wrong, .cache = &cache}),
+                    ShapeError);
+    CHECK_THROWS_AS((void)cache.size(), ValueError);
+    cache.clear();
+    CHECK(cache.size() == 0);
+  }
+
+  TEST_CASE("positions of another shape than the tokens' are refused, wherever they are used") {
+    const NoGrad no_grad;
+    for (const Positions kind : {Positions::rope, Positions::learned, Positions::sinusoidal, Positions::none}) {
+      TransformerConfig config = small_config();
+      config.positions = kind;
+      const Transformer model = model_of(config);
+      const Tensor tokens = randint(0, vocab, {2, 3});
+      for (const Shape& shape : {Shape{1}, Shape{4}, Shape{3, 1}, Shape{3, 3}, Shape{2, 2, 3}})
+        CHECK_THROWS_AS((void)model(tokens, TransformerArgs{.positions = zeros(shape, DType::i64)}), ShapeError);
+      CHECK_THROWS_AS((void)model(slice(tokens, 1, 0, 1), TransformerArgs{.positions = arange(3)}), ShapeError);
+      const Tensor alone = model(tokens);
+      CHECK(difference(model(tokens, TransformerArgs{.positions = arange(3)}), alone) == 0);
+      CHECK(difference(model(tokens, TransformerArgs{.positions = expand(arange(3), {2, 3})}), alone) == 0);
+    }
+  }
 }

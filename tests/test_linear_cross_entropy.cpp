@@ -99,9 +99,16 @@ TEST_SUITE("linear_cross_entropy") {
       const LinearCrossEntropyOptions o{.z_loss = 1e-3, .soft_cap = 5, .chunk = 16};
       const Tensor loss = linear_cross_entropy(x, w, b, t, o);
       CHECK(loss.dtype() == DType::bf16);
+      LinearCrossEntropyOptions unrounded = o;
+      unrounded.f32_loss = true;
+      const Tensor wide = linear_cross_entropy(x, w, b, t, unrounded),
+                   same = of_logits(to(x, DType::f32), to(w, DType::f32), to(b, DType::f32), t, o);
+      CHECK(wide.dtype() == DType::f32);
+      if (parameters == DType::bf16) CHECK(difference(wide, same) < 1e-5);
       const auto got = grad({loss}, {x, w, b}),
                  expected = grad({of_logits(wide_x, wide_w, wide_b, t, o)}, {wide_x, wide_w, wide_b});
       CHECK(got[0].dtype() == DType::bf16);
+      CHECK(difference(grad({wide}, {x})[0], got[0]) == 0);
       CHECK(got[1].dtype() == parameters);
       CHECK(got[2].dtype() == parameters);
       for (size_t i = 0; i < 3; ++i)

@@ -115,6 +115,31 @@ TEST_SUITE("lora") {
     CHECK_THROWS_WITH_AS(merge_lora(model), "merge_lora: no Linear has an adapter; add_lora gives them", ValueError);
   }
 
+  TEST_CASE("merged adapters are saved, converted and folded as such") {
+    Transformer model = tiny(DType::f32);
+    const LoraOptions options{.rank = 3, .alpha = 5, .targets = {"*_proj", "lm_head"}};
+    add_lora(model, options);
+    Transformer other = model, third = tiny(DType::f32);
+    disturb(model);
+    const Tensor beside = model(tokens);
+    merge_lora(model);
+    const StateDict merged = state_dict(model);
+    CHECK_THROWS_AS(load_state_dict(other, merged), Error);  // would add the product twice
+    CHECK_THROWS_AS(load_state_dict(third, merged), Error);
+    merge_lora(other);
+    load_state_dict(other, merged);
+    unmerge_lora(other);
+    CHECK(same_bits(other(tokens), beside));
+    to(model, DType::f64);
+    unmerge_lora(model);
+    CHECK(model.lm_head->weight.dtype() == DType::f64);
+    CHECK(max(abs(to(model(tokens), DType::f32) - beside)).item() < 1e-5);
+    merge_lora(model);
+    fold_lora(model);
+    CHECK(max(abs(to(model(tokens), DType::f32) - beside)).item() < 1e-5);
+    CHECK(state_dict(model).size() == 21);
+  }
+
   TEST_CASE("a frozen bf16 base trains adapters in f32") {
     Transformer model = tiny(DType::bf16);
     add_lora(model, {.rank = 2, .dropout = 0.1, .targets = {"*.q_proj", "*.down_proj"}});

@@ -9,6 +9,7 @@
 #include "../autograd/random.h"
 #include "../models/training/text_loss.h"
 #include "../models/transformer/sampler.h"
+#include "../nn/visitor.h"
 #include "../ops/ops.h"
 
 using namespace tapestry;
@@ -64,6 +65,22 @@ TEST_SUITE("text_loss") {
     CHECK_THROWS_AS((void)text_loss(model, ids, {.stride = -1}), ValueError);
     CHECK_THROWS_AS((void)text_loss(model, std::vector<int32_t>{1}, {}), ValueError);
     CHECK_THROWS_AS((void)text_loss(model, std::vector<int32_t>{1, vocab, 2}, {}), IndexError);
+  }
+
+  TEST_CASE("a bf16 model's loss is not rounded to bf16") {
+    manual_seed(2);
+    Transformer model({.vocab_size = vocab,
+                       .max_seq_len = context,
+                       .n_layers = 1,
+                       .n_heads = 2,
+                       .n_kv_heads = 2,
+                       .d_model = 8,
+                       .d_ff = 8});
+    to(model, DType::bf16);
+    std::vector<int32_t> ids;
+    for (int32_t i = 0; i < 300; ++i) ids.push_back((i * i + 3 * i) % vocab);
+    const double sum = text_loss(model, ids).sum, wanted = plain(model, ids, context, context);
+    CHECK(sum == doctest::Approx(wanted).epsilon(2e-4));
   }
 
   TEST_CASE("bits per byte: 8 for bytes that are all equally likely") {

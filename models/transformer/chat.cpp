@@ -25,13 +25,13 @@ void Chat::restart() {
 
 void Chat::clear() {
   restart();
+  begun_ = false;
   tokens_ = encode(tokenizer_, chat_begin(*options_.format, options_.system));
 }
 
 TextGeneration Chat::reply(std::string_view user, const std::function<void(std::string_view piece)>& emit) {
-  const bool first = decoder_->tokens().empty();
   const std::vector<int32_t> turn =
-      encode(tokenizer_, chat_turn(*options_.format, user, first ? options_.system : std::string()));
+      encode(tokenizer_, chat_turn(*options_.format, user, !begun_ ? options_.system : std::string()));
   const auto all = static_cast<int64_t>(tokens_.size() + turn.size());
   if (all > model_.config.max_seq_len)
     fail<ValueError>("chat: the conversation has {} tokens, more than max_seq_len {}; begin another", all,
@@ -39,7 +39,7 @@ TextGeneration Chat::reply(std::string_view user, const std::function<void(std::
   std::vector<int32_t> unread(tokens_.begin() + static_cast<std::ptrdiff_t>(decoder_->tokens().size()), tokens_.end());
   unread.insert(unread.end(), turn.begin(), turn.end());
   GenerateOptions options = options_.generate;
-  options.seed += answers_++;
+  options.seed += answers_;
   TextGeneration answer;
   try {
     answer = std::move(generate_text(*decoder_, tokenizer_, std::span(&unread, 1), options, options_.stop,
@@ -50,6 +50,8 @@ TextGeneration Chat::reply(std::string_view user, const std::function<void(std::
     restart();  // what was read of this turn is none of the conversation
     throw;
   }
+  begun_ = true;
+  ++answers_;
   last_read_ = static_cast<int64_t>(unread.size());
   const std::vector<int32_t> end = encode(tokenizer_, chat_end(*options_.format));
   for (const std::vector<int32_t>* part :

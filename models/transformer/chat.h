@@ -46,6 +46,7 @@ class Chat {
   ChatOptions options_;
   std::optional<Decoder> decoder_;
   std::vector<int32_t> tokens_;
+  bool begun_ = false;  // there was a turn, which some templates write the system's text into
   uint64_t answers_ = 0;
   int64_t last_read_ = 0, computed_before_ = 0;
 };

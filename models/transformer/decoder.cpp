@@ -55,6 +55,17 @@ std::vector<std::vector<float>> Decoder::read(std::span<const std::vector<int32_
   if (tokens.empty()) fail<ValueError>("generate: there are no tokens to read; give at least one");
   check(tokens);
   const NoGrad no_grad;
+  const Rows before = windows_;
+  try {
+    return read_checked(tokens);
+  } catch (...) {  // the cache holds part of what was to be read
+    windows_ = before;
+    cache_.reset();
+    throw;
+  }
+}
+
+std::vector<std::vector<float>> Decoder::read_checked(std::span<const std::vector<int32_t>> tokens) {
   windows_.resize(tokens.size());
   const int64_t most = model_.config.max_seq_len, n = length(tokens[0]);
   bool side_by_side = true, slid = false;

@@ -40,6 +40,7 @@ class Decoder {
 
  private:
   void check(std::span<const std::vector<int32_t>> tokens) const;
+  std::vector<std::vector<float>> read_checked(std::span<const std::vector<int32_t>> tokens);
   std::vector<std::vector<float>> read_again();
   std::vector<std::vector<float>> read_into_cache(const std::vector<std::vector<int32_t>>& rows);
 

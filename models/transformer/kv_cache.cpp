@@ -175,7 +175,7 @@ KeyValueCache::~KeyValueCache() = default;
 
 int64_t KeyValueCache::size() const {
   const int64_t first = layers_.front()->size(), last = layers_.back()->size();
-  if (first != last)
+  if (failed_ || first != last)
     fail<ValueError>("kv_cache: a call that failed left {} tokens in the first layer and {} in the last; clear() it",
                      first, last);
   return first;
@@ -224,6 +224,11 @@ KeyValueStore& KeyValueCache::store(size_t layer) {
 void KeyValueCache::clear() {
   for (const auto& layer : layers_) layer->clear();
   padding_.clear();
+  failed_ = false;
+}
+
+void KeyValueCache::abandon(int64_t before) {
+  for (const auto& layer : layers_) failed_ = failed_ || layer->size() != before;
 }
 
 }  // namespace tapestry

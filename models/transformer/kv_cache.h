@@ -54,10 +54,13 @@ class KeyValueCache {
   KeyValueStore& store(size_t layer);
   /// Forgets all tokens and the padding, and keeps the memory.
   void clear();
+  /// For a model whose call failed that began with `before` tokens: unless all layers still have as many, size() throws.
+  void abandon(int64_t before);
 
  private:
   class LayerStore;
   int64_t rows_, capacity_;
+  bool failed_ = false;
   std::vector<int64_t> padding_;  // empty: none
   std::vector<std::unique_ptr<LayerStore>> layers_;
 };

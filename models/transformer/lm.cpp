@@ -23,6 +23,17 @@ std::optional<RotaryEmbedding> rotary(const TransformerConfig& c, bool local) {
                                        .scaling = local ? RopeScaling{} : c.rope_scaling});
 }
 
+/// Without it, positions of another shape would be broadcast where they are added.
+void check_positions(const Tensor& positions, const Tensor& tokens) {
+  if (!positions.defined()) return;
+  const int64_t rows = positions.dim() == 2 ? positions.size(0) : 1;
+  const bool fits = positions.dtype() == DType::i64 && (positions.dim() == 1 || positions.dim() == 2) &&
+                    positions.size(-1) == tokens.size(1) && (rows == 1 || rows == tokens.size(0));
+  if (!fits)
+    fail<ShapeError>("transformer: positions are {}, tokens {}; they must be i64 (T) or (B, T)", positions.describe(),
+                     tokens.describe());
+}
+
 }  // namespace
 
 Transformer::Transformer(const TransformerConfig& c)
@@ -61,8 +72,19 @@ Tensor Transformer::forward(const Tensor& tokens, const TransformerArgs& args) c
                      tokens.size(1), before, config.max_seq_len);
   if (args.cache != nullptr && args.cache->n_layers() != layers.size())
     fail<ValueError>("transformer: the cache has {} layers, the model {}", args.cache->n_layers(), layers.size());
+  check_positions(args.positions, tokens);
   const Tensor positions =
       !args.positions.defined() && args.cache != nullptr ? args.cache->next_positions(tokens.size(1)) : args.positions;
+  if (args.cache == nullptr) return run(tokens, positions, args);
+  try {
+    return run(tokens, positions, args);
+  } catch (...) {
+    args.cache->abandon(before);
+    throw;
+  }
+}
+
+Tensor Transformer::run(const Tensor& tokens, const Tensor& positions, const TransformerArgs& args) const {
   Tensor x = embed(tokens, positions);  // (B, T, D)
   for (size_t i = 0; i < layers.size(); ++i) {
     const auto layer = static_cast<int64_t>(i);
@@ -98,7 +120,7 @@ Tensor Transformer::recomputed(const TransformerBlock& block, const Tensor& x, c
 Tensor Transformer::cross_entropy_of(const Tensor& hidden, const Tensor& targets,
                                      const LanguageModelLossOptions& o) const {
   if (lm_head && lm_head->adapter)  // its product is no weight
-    return cross_entropy(logits(hidden), targets,
+    return cross_entropy(hidden.dtype() == DType::bf16 ? to(logits(hidden), DType::f32) : logits(hidden), targets,
                          {.ignore_index = o.ignore_index,
                           .reduction = o.reduction,
                           .label_smoothing = o.label_smoothing,
@@ -111,7 +133,8 @@ Tensor Transformer::cross_entropy_of(const Tensor& hidden, const Tensor& targets
                                .reduction = o.reduction,
                                .label_smoothing = o.label_smoothing,
                                .z_loss = o.z_loss,
-                               .soft_cap = config.final_soft_cap});
+                               .soft_cap = config.final_soft_cap,
+                               .f32_loss = true});
 }
 
 Tensor Transformer::loss(const Tensor& tokens, const Tensor& targets, const LanguageModelLossOptions& o) const {
@@ -125,7 +148,7 @@ Tensor Transformer::loss(const Tensor& tokens, const Tensor& targets, const Lang
   double kept = 1;
   if (o.reduction == Reduction::sum)
     kept = sum(to(not_equal(targets, static_cast<double>(o.ignore_index)), DType::f64)).item();
-  return loss + unbalanced * (o.balance_loss * kept);
+  return loss + to(unbalanced, loss.dtype()) * (o.balance_loss * kept);
 }
 
 void Transformer::visit(Visitor& v) {

@@ -48,13 +48,14 @@ struct Transformer : Layer<Transformer> {
   /// with those in the cache, are more than max_seq_len.
   [[nodiscard]] Tensor forward(const Tensor& tokens, const TransformerArgs& args = {}) const;
   /// Cross-entropy of the logits against targets i64 (B, T), in nats, without holding the logits
-  /// (linear_cross_entropy) unless the head has an adapter.
+  /// (linear_cross_entropy) unless the head has an adapter. f32 also of a bf16 model.
   [[nodiscard]] Tensor loss(const Tensor& tokens, const Tensor& targets,
                             const LanguageModelLossOptions& options = {}) const;
   void visit(Visitor& v) override;
 
  private:
   [[nodiscard]] Tensor embed(const Tensor& tokens, const Tensor& positions) const;
+  [[nodiscard]] Tensor run(const Tensor& tokens, const Tensor& positions, const TransformerArgs& args) const;
   [[nodiscard]] Tensor recomputed(const TransformerBlock& block, const Tensor& x, const BlockArgs& args) const;
   [[nodiscard]] Tensor logits(const Tensor& hidden) const;
   [[nodiscard]] Tensor cross_entropy_of(const Tensor& hidden, const Tensor& targets,
