@@ -30,7 +30,7 @@ struct Slot;
 // Rows [begin, begin + rows) of head (b, h): in place when BLAS can read them, else copied (and widened).
 template <class Tag, class T, class C = compute_t<T>>
 Block<const C> read(HeadRows<const T> x, int64_t b, int64_t h, int64_t begin, int64_t rows, int64_t width) {
-  const T* from = x.data + b * x.batch + h * x.head + begin * x.row;
+  const T* from = x.at(b, h, begin);
   if constexpr (std::is_same_v<T, C>)
     if (x.row >= width && x.row <= std::numeric_limits<int>::max()) return {from, x.row};
   C* copy = scratch<C, Tag>(rows * width);
@@ -45,7 +45,7 @@ Block<const C> read(HeadRows<const T> x, int64_t b, int64_t h, int64_t begin, in
 template <class Tag, class T, class C = compute_t<T>>
 Block<C> begin_write(HeadRows<T> x, int64_t b, int64_t h, int64_t begin, int64_t rows, int64_t width) {
   if constexpr (std::is_same_v<T, C>)
-    return {x.data + b * x.batch + h * x.head + begin * x.row, x.row};
+    return {x.at(b, h, begin), x.row};
   else
     return {scratch<C, Tag>(rows * width), width};
 }
@@ -53,7 +53,7 @@ Block<C> begin_write(HeadRows<T> x, int64_t b, int64_t h, int64_t begin, int64_t
 template <class T, class C = compute_t<T>>
 void finish_write(HeadRows<T> x, int64_t b, int64_t h, int64_t begin, int64_t rows, int64_t width, Block<C> from) {
   if constexpr (!std::is_same_v<T, C>) {
-    T* to = x.data + b * x.batch + h * x.head + begin * x.row;
+    T* to = x.at(b, h, begin);
     for (int64_t i = 0; i < rows; ++i)
       for_lanes<C>(width, [&](int64_t j, int64_t count) {
         store<T>(load(from.data + i * from.ld + j, count), to + i * x.row + j, count);

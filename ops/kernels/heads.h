@@ -12,6 +12,11 @@ template <class T>
 struct HeadRows {
   T* data;
   int64_t batch, head, row;
+
+  /// Where row t of head h begins; nothing has no address to count from.
+  [[nodiscard]] T* at(int64_t b, int64_t h, int64_t t) const {
+    return data == nullptr ? nullptr : data + b * batch + h * head + t * row;
+  }
 };
 
 }  // namespace tapestry::kernels

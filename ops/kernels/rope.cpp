@@ -65,8 +65,8 @@ void rope(const RopeSize& s, HeadRows<const T> x, const compute_t<T>* cos, const
     for (int64_t i = begin; i < end; ++i) {
       const int64_t b = i / s.len, t = i % s.len, at = (positions ? positions[b * positions_batch + t] : t) * s.pairs;
       for (int64_t h = 0; h < s.heads; ++h) {
-        const T* from = x.data + b * x.batch + h * x.head + t * x.row;
-        T* to = y.data + b * y.batch + h * y.head + t * y.row;
+        const T* from = x.at(b, h, t);
+        T* to = y.at(b, h, t);
         if (s.layout == RopePairs::adjacent)
           rotate_row<true>(s, from, cos + at, sin + at, sign, to);
         else
