@@ -17,6 +17,7 @@
 #include "../models/transformer/lm.h"
 #include "../nn/visitor.h"
 #include "../ops/ops.h"
+#include "op_table/samples.h"
 
 using namespace tapestry;
 
@@ -128,6 +129,17 @@ std::vector<Choice> pairwise_cover(std::set<TwoValues> open) {
   return cover;
 }
 
+/// Every value alone, for the slow builds.
+std::vector<Choice> single_values() {
+  std::vector<Choice> choices;
+  for (size_t i = 0; i < config_options().size(); ++i)
+    for (size_t v = 0; v < config_options()[i].values.size(); ++v) {
+      choices.emplace_back(config_options().size());
+      choices.back()[i] = v;
+    }
+  return choices;
+}
+
 std::string describe(const Choice& choice) {
   std::string text;
   for (size_t i = 0; i < choice.size(); ++i)
@@ -157,17 +169,22 @@ TEST_SUITE("config") {
   }
 
   TEST_CASE("every value of every choice, and every possible pair of two, has the derivatives of finite differences") {
-    std::set<std::string> impossible;
-    const std::set<TwoValues> pairs = possible_pairs(impossible);
-    CHECK(impossible == std::set<std::string>{
-                            R"({"gated": false} {"fused_gate_up": true})",
-                            R"({"gated": false} {"gate_bias": true, "up_bias": true, "down_bias": true})",
-                            R"({"fused_gate_up": true} {"up_bias": true, "down_bias": true})",
-                            R"({"head_bias": true} {"tied_embeddings": true})",
-                        });
-    for (const Choice& choice : pairwise_cover(pairs)) {
+    std::vector<Choice> choices = single_values();
+    if (!op_table::small_samples()) {
+      std::set<std::string> impossible;
+      choices = pairwise_cover(possible_pairs(impossible));
+      CHECK(impossible == std::set<std::string>{
+                              R"({"gated": false} {"fused_gate_up": true})",
+                              R"({"gated": false} {"gate_bias": true, "up_bias": true, "down_bias": true})",
+                              R"({"fused_gate_up": true} {"up_bias": true, "down_bias": true})",
+                              R"({"head_bias": true} {"tied_embeddings": true})",
+                          });
+    }
+    for (const Choice& choice : choices) {
       CAPTURE(describe(choice));
-      const std::string difference = check_derivatives(*configured(choice));
+      const auto config = configured(choice);
+      REQUIRE(config);
+      const std::string difference = check_derivatives(*config);
       CHECK_MESSAGE(difference.empty(), difference);
     }
   }
