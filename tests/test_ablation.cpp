@@ -65,5 +65,6 @@ TEST_SUITE("ablation") {
     CHECK(run(2, 0)[0].losses.size() == 1);
     CHECK(lines.size() == rows);
     CHECK_THROWS_WITH_AS(run(0, 1), "ablate: seeds is 0; it must be at least 1", ValueError);
+    CHECK_THROWS_AS((void)run_ablation(folder / "text", 1, 1, -1, [](const std::string&) {}), ValueError);
   }
 }

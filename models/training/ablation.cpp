@@ -62,6 +62,7 @@ TrainConfig ablation_config(const AblationRow& row, int64_t seed) {
 std::vector<AblationResult> run_ablation(const std::string& data, int64_t max_seeds, double max_seconds, int64_t steps,
                                          const std::function<void(const std::string& line)>& told) {
   if (max_seeds < 1) fail<ValueError>("ablate: seeds is {}; it must be at least 1", max_seeds);
+  if (steps < 0) fail<ValueError>("ablate: steps is {}; it must not be negative; 0 takes the preset's", steps);
   std::vector<AblationResult> results(std::size(rows));
   double total = 0;
   for (int64_t seed = 1; seed <= max_seeds; ++seed) {
